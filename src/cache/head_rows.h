@@ -57,6 +57,8 @@ class HeadRows {
   /// Makes room for rows [tokens(), tokens() + extra). A tail page shared with a snapshot is copied first.
   /// Throws as PagePool::allocate(); then the head is as before.
   void reserve(PagePool& pool, std::int64_t extra);
+  /// Gives back the pages that reserve() added and no commit() used.
+  void release_reserved() noexcept;
   /// Stores a row of the reserved batch, rounding to the row type. k, v: [width] float32. Not thread-safe per head.
   void write(std::int64_t position, const float* k, const float* v) noexcept;
   /// View for the query rows at positions [tokens(), tokens() + rows). All rows of the batch must be written.
