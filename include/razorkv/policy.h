@@ -1,0 +1,59 @@
+// What the KV cache keeps: the choice of policy and of protected heads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "razorkv/model.h"
+#include "razorkv/types.h"
+
+namespace razorkv {
+
+enum class PrefillMode : std::uint8_t {
+  exact,     ///< prompt rows see everything; local heads are compressed when the prompt ends
+  streaming  ///< local heads see sinks, window and compensation token from the first row on
+};
+
+struct PolicyOptions {
+  /// "full", "razor", "razor-nocomp" (no compensation token), "streaming-llm" (sinks and window in every head),
+  /// "random" (as razor, protected heads drawn at random), "duo" (imported pattern).
+  std::string policy = "razor";
+  /// Protected KV heads: "paper", "safe", "wide", "INDUCTION+ECHO" shares such as "0.3+0.02", a list "LAYER:HEAD,...",
+  /// "all", "none", "random:SEED".
+  std::string heads = "wide";
+  std::int64_t sinks = 4;
+  std::int64_t window = 4000;        ///< rows, floor of the window
+  std::int64_t window_divisor = 5;   ///< window(n) = max(window, n / divisor); 0 = fixed
+  PrefillMode prefill = PrefillMode::exact;
+  std::string profile;               ///< path of a head profile or of a pattern to import; empty = look it up
+  bool create_profile = true;        ///< make and keep a profile when none is found
+  /// Bytes that the cache may take at `budget_tokens` of context; window and share are chosen to fit. 0 = no limit.
+  std::int64_t budget_bytes = 0;
+  std::int64_t budget_tokens = 0;
+  std::uint64_t seed = 0;            ///< of "random"
+};
+
+/// A policy for one model, ready to use. Shared handle.
+class Policy {
+ public:
+  /// Everything in every head.
+  static Policy full(const Model& model);
+  /// Resolves the options, finding or making the head profile where they need one (`progress` then reports on it).
+  /// Throws InvalidArgument, FileError, Cancelled.
+  static Policy make(const Model& model, const PolicyOptions& options, const Progress& progress = {});
+
+  /// For people: "razor, 23 of 48 KV heads kept whole, window max(4000, n/5), 4 sinks, compensation token".
+  std::string description() const;
+  const std::string& name() const;
+  std::int64_t protected_heads() const;
+
+  struct Impl;
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }
+  explicit Policy(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace razorkv
