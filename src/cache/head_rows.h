@@ -34,28 +34,31 @@ struct HeadViewStorage {
   std::vector<const std::byte*> pages;
   std::vector<Visible> visible;
   std::vector<float> comp_k, comp_v;
+  std::vector<double> sums;
 };
 
 /// Bytes and rows that one head holds. Shared pages count in every head that holds them.
 struct HeadUsage {
-  std::int64_t rows = 0;           ///< anchors + live paged rows + compensation row
-  std::size_t row_bytes = 0;       ///< bytes of those rows: what a perfect allocator would need
-  std::size_t allocated_bytes = 0; ///< pages, anchors and sums as allocated
+  std::int64_t rows = 0;            ///< anchors + live paged rows + compensation row
+  std::size_t row_bytes = 0;        ///< bytes of those rows: what a perfect allocator would need
+  std::size_t allocated_bytes = 0;  ///< pages, anchors and sums as allocated
 };
 
-/// Copying is a snapshot: pages and anchors are shared, sums and counts copied. Rows that a snapshot holds never change.
+/// Copying is a snapshot: pages and anchors are shared, sums and counts copied. Rows that a snapshot holds never
+/// change.
 class HeadRows {
  public:
+  /// Throws InvalidArgument for a width, window or count outside its range.
   HeadRows(const RowFormat& format, const HeadRule& rule);
 
   const HeadRule& rule() const noexcept { return rule_; }
   std::int64_t tokens() const noexcept { return tokens_; }    ///< rows committed so far = next position
-  std::int64_t dropped() const noexcept { return dropped_; }  ///< N of the compensation token
+  std::int64_t dropped() const noexcept { return dropped_; }  ///< rows given up; N of the compensation token if any
   bool compressing() const noexcept { return compressing_; }
-  std::int64_t first() const noexcept { return first_; }      ///< position of the oldest live paged row
+  std::int64_t first() const noexcept { return first_; }  ///< position of the oldest live paged row
 
   /// Makes room for rows [tokens(), tokens() + extra). A tail page shared with a snapshot is copied first.
-  /// Throws as PagePool::allocate(); then the head is as before.
+  /// Throws as PagePool::allocate() or OutOfMemory; then the head is as before. Pages of the pool must fit the format.
   void reserve(PagePool& pool, std::int64_t extra);
   /// Gives back the pages that reserve() added and no commit() used.
   void release_reserved() noexcept;
@@ -65,7 +68,8 @@ class HeadRows {
   KvHeadView view(std::int64_t rows, HeadViewStorage& storage) const;
   void commit(std::int64_t rows) noexcept;
 
-  /// Applies the rule to the committed rows and to all that follow. A second call does nothing.
+  /// Applies the rule to the committed rows and to all that follow, and gives the pages that fell empty back. A second
+  /// call does nothing, nor does a call on a head that keeps everything. Throws OutOfMemory; then nothing changed.
   void compress();
 
   /// Gives back the first `keep` committed rows' state. Only possible while nothing was dropped
@@ -74,10 +78,14 @@ class HeadRows {
 
   HeadUsage usage() const noexcept;
   /// Converts row `position` (live, paged or anchor) to float32, [width] each. For scoring and tests.
+  /// Throws InvalidArgument for a row that is not held.
   void read(std::int64_t position, float* k, float* v) const;
 
  private:
   friend class HeadRowsCodec;  // save and load
+  const std::byte* paged_row(std::int64_t position) const noexcept;
+  std::int64_t pages_for(std::int64_t tokens) const noexcept;
+  void own_anchors();
   void drop_until(std::int64_t position) noexcept;
 
   RowFormat format_;
@@ -88,7 +96,7 @@ class HeadRows {
   std::int64_t origin_ = 0;  // position of row 0 of pages_[0]
   std::int64_t dropped_ = 0;
   std::vector<PageRef> pages_;
-  // [2, anchors, width] rows (all K, then all V); shared and never changed once `tokens_` passed the sinks.
+  // [2, sinks, width] rows (all K, then all V); shared and never changed once `tokens_` passed the sinks.
   std::shared_ptr<std::vector<std::byte>> anchors_;
   std::int64_t n_anchors_ = 0;
   // Sums over the dropped rows. Double: 131,072 f16 rows sum without visible error, and 2 * width * 8 bytes are little.

@@ -54,9 +54,11 @@ void KvSequence::commit(std::int64_t rows) noexcept {
 
 void KvSequence::compress() {
   if (compressed_) return;
-  for (auto& heads : layers_) {
+  auto layers = layers_;  // page references only: if memory runs out half-way the sequence is as it was
+  for (auto& heads : layers) {
     for (HeadRows& head : heads) head.compress();
   }
+  layers_.swap(layers);
   compressed_ = true;
 }
 

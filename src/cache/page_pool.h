@@ -57,6 +57,8 @@ class PagePool {
   PoolStats stats() const noexcept;
   /// Gives every free page back to the system.
   void trim() noexcept;
+  /// For tests: fills every page that allocate() returns with NaN (in f32 and f16), so that an unwritten row shows.
+  void poison_new_pages(bool on) noexcept;
 
  private:
   friend class PageRef;
