@@ -1,0 +1,72 @@
+#include "model/loaded_model.h"
+
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/file_mapping.h"
+#include "model/fingerprint.h"
+#include "model/gguf_file.h"
+#include "model/library_log.h"
+#include "model/read_config.h"
+#include "model/unsupported.h"
+#include "model/weight_table.h"
+#include "model/weights.h"
+#include "razorkv/error.h"
+
+namespace razorkv {
+namespace {
+
+void refuse_unsupported(const GgufFile& gguf) {
+  const std::vector<std::string> reasons = unsupported_features(gguf);
+  if (reasons.empty()) return;
+  std::string text = gguf.name() + " cannot be run:";
+  for (const std::string& reason : reasons) text += "\n  - " + reason;
+  throw UnsupportedModel(text);
+}
+
+}  // namespace
+
+struct LoadedModel::Impl {
+  std::string path;
+  std::optional<FileMapping> mapping;  ///< empty where nothing is used in place
+  Config config;
+  ModelWeights weights;
+  std::optional<WeightStore> store;
+  std::string fingerprint;
+
+  Impl(const std::string& from, const LoadSettings& settings) : path(from), mapping(from) {
+    const GgufFile gguf = GgufFile::parse(mapping->bytes(), path);
+    refuse_unsupported(gguf);
+    config = read_config(gguf);
+    store.emplace(*mapping, gguf, weight_table(config, require_architecture(gguf), weights), settings);
+    for (LayerWeights& layer : weights.layers) layer.rope_factors = weights.layers.front().rope_factors;
+    fingerprint = model_fingerprint(gguf, config);
+    if (store->bytes().mapped == 0) mapping.reset();
+  }
+};
+
+LoadedModel::LoadedModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LoadedModel::~LoadedModel() = default;
+
+std::shared_ptr<const LoadedModel> LoadedModel::load(const std::string& path, const LoadSettings& settings) {
+  silence_library_logs();
+  try {
+    return std::shared_ptr<const LoadedModel>(new LoadedModel(std::make_unique<Impl>(path, settings)));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("no memory to load " + path);
+  }
+}
+
+const Config& LoadedModel::config() const { return impl_->config; }
+const std::string& LoadedModel::path() const { return impl_->path; }
+ggml_tensor* LoadedModel::token_embedding() const { return impl_->weights.token_embedding; }
+ggml_tensor* LoadedModel::output_norm() const { return impl_->weights.output_norm; }
+ggml_tensor* LoadedModel::output() const { return impl_->weights.output; }
+const LayerWeights& LoadedModel::layer(std::int64_t index) const {
+  return impl_->weights.layers.at(static_cast<std::size_t>(index));
+}
+WeightBytes LoadedModel::weight_bytes() const { return impl_->store->bytes(); }
+const std::string& LoadedModel::fingerprint() const { return impl_->fingerprint; }
+
+}  // namespace razorkv
