@@ -1,0 +1,184 @@
+// Per-target code of attention.cpp: a block of query vectors against tiles of at most kPageRows key rows.
+#if defined(RAZORKV_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAZORKV_ATTENTION_INL_H_
+#undef RAZORKV_ATTENTION_INL_H_
+#else
+#define RAZORKV_ATTENTION_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attention/attention.h"
+#include "attention/attention_scratch.h"
+#include "attention/product-inl.h"
+#include "attention/row_codec-inl.h"
+#include "attention/softmax-inl.h"
+#include "attention/transpose-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace razorkv {
+namespace HWY_NAMESPACE {
+
+inline const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
+
+/// Key and value rows in a piece of memory; rows [begin, end) of it may be read.
+struct Tile {
+  const std::byte* k;
+  const std::byte* v;
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+class BlockAttention {
+ public:
+  BlockAttention(const KvHeadView& kv, const QueryView& query, const AttentionSlice& slice, std::int64_t first,
+                 std::int64_t count, const AttentionScratch& scratch)
+      : kv_(kv), query_(query), slice_(slice), first_(first), count_(count), s_(scratch) {}
+
+  void Run(const StateView& out) {
+    Start();
+    if (slice_.extras) Anchors();
+    Pages();
+    Finish(out);
+  }
+
+ private:
+  std::int64_t RowOf(std::int64_t vector) const { return slice_.row_begin + (first_ + vector) / query_.group; }
+  const Visible& VisibleTo(std::int64_t vector) const { return kv_.visible[static_cast<std::size_t>(RowOf(vector))]; }
+
+  void Start() {
+    const std::int64_t width = kv_.width;
+    for (std::int64_t i = 0; i < count_; ++i) {
+      const std::int64_t row = RowOf(i);
+      const float* q = query_.q + row * query_.row_stride + (first_ + i) % query_.group * query_.head_stride;
+      float* scaled = s_.q + i * s_.stride;
+      float* o = s_.o + i * s_.stride;
+      for (std::int64_t d = 0; d < width; ++d) scaled[d] = q[d] * query_.scale;
+      std::fill_n(o, s_.stride, 0.0F);
+      s_.m[i] = -std::numeric_limits<float>::infinity();
+      s_.l[i] = 0.0F;
+      if (slice_.extras && VisibleTo(i).dropped > 0) Compensate(row, scaled, i);
+    }
+  }
+
+  // The state of the compensation row alone.
+  void Compensate(std::int64_t row, const float* q, std::int64_t vector) {
+    const std::int64_t width = kv_.width;
+    const float* k = kv_.comp_k + row * width;
+    float dot = 0.0F;
+    for (std::int64_t d = 0; d < width; ++d) dot += q[d] * k[d];
+    if (query_.soft_cap > 0.0F) dot = query_.soft_cap * std::tanh(dot / query_.soft_cap);
+    s_.m[vector] = dot + std::log(static_cast<float>(VisibleTo(vector).dropped));
+    s_.l[vector] = 1.0F;
+    std::copy_n(kv_.comp_v + row * width, width, s_.o + vector * s_.stride);
+  }
+
+  void Anchors() {
+    std::int64_t most = 0;
+    for (std::int64_t i = 0; i < count_; ++i) most = std::max(most, VisibleTo(i).anchors);
+    const std::size_t row = row_bytes(kv_.type, kv_.width);
+    for (std::int64_t base = 0; base < most; base += kPageRows) {
+      for (std::int64_t i = 0; i < count_; ++i) SetRange(i, 0, VisibleTo(i).anchors - base);
+      const std::size_t offset = static_cast<std::size_t>(base) * row;
+      Attend({kv_.anchor_k + offset, kv_.anchor_v + offset, 0, std::min(kPageRows, most - base)});
+    }
+  }
+
+  void Pages() {
+    const std::int64_t begin = std::max(slice_.key_begin, VisibleTo(0).begin);
+    const std::int64_t end = std::min(slice_.key_end, VisibleTo(count_ - 1).end);
+    const std::size_t v_offset = static_cast<std::size_t>(kPageRows) * row_bytes(kv_.type, kv_.width);
+    for (std::int64_t at = begin; at < end;) {
+      const std::int64_t page = (at - kv_.origin) / kPageRows;
+      const std::int64_t base = kv_.origin + page * kPageRows;
+      const std::int64_t next = std::min(end, base + kPageRows);
+      for (std::int64_t i = 0; i < count_; ++i) {
+        const Visible& visible = VisibleTo(i);
+        SetRange(i, std::max(begin, visible.begin) - base, std::min(end, visible.end) - base);
+      }
+      const std::byte* data = kv_.pages[static_cast<std::size_t>(page)];
+      Attend({data, data + v_offset, at - base, next - base});
+      at = next;
+    }
+  }
+
+  void SetRange(std::int64_t vector, std::int64_t begin, std::int64_t end) {
+    begin_[vector] = static_cast<int>(std::clamp<std::int64_t>(begin, 0, kPageRows));
+    end_[vector] = static_cast<int>(std::clamp<std::int64_t>(end, 0, kPageRows));
+  }
+
+  void Attend(const Tile& tile) {
+    if (kv_.type == RowType::f16) {
+      Attend<hwy::float16_t>(tile);
+    } else {
+      Attend<float>(tile);
+    }
+  }
+
+  template <class T>
+  void Attend(const Tile& tile) {
+    const auto width = static_cast<std::size_t>(kv_.width);
+    const auto stride = static_cast<std::size_t>(s_.stride);
+    Transpose(reinterpret_cast<const T*>(tile.k), width, tile.begin, tile.end, s_.k);
+    Widen(reinterpret_cast<const T*>(tile.v), tile);
+    for (std::int64_t first = 0; first < count_; first += kLogitVectors) {
+      const std::int64_t n = std::min(kLogitVectors, count_ - first);
+      int begin = kPageRows;
+      int end = 0;
+      for (std::int64_t i = first; i < first + n; ++i) {
+        begin = std::min(begin, begin_[i]);
+        end = std::max(end, end_[i]);
+      }
+      if (begin >= end) continue;
+      float rescale[kLogitVectors];
+      MultiplyRows(static_cast<std::size_t>(n), {s_.q + first * s_.stride, stride}, {s_.k, kPageRows}, width,
+                   {s_.logits, kPageRows}, kPageRows, nullptr);
+      for (std::int64_t i = 0; i < n; ++i) {
+        rescale[i] = SoftmaxRow(s_.logits + i * kPageRows, begin_[first + i], end_[first + i], query_.soft_cap,
+                                s_.m[first + i], s_.l[first + i]);
+      }
+      MultiplyRows(static_cast<std::size_t>(n), {s_.logits + begin, kPageRows}, {s_.v + begin * s_.stride, stride},
+                   static_cast<std::size_t>(end - begin), {s_.o + first * s_.stride, stride}, width, rescale);
+    }
+  }
+
+  template <class T>
+  void Widen(const T* v, const Tile& tile) {
+    const auto width = static_cast<std::size_t>(kv_.width);
+    for (std::int64_t r = tile.begin; r < tile.end; ++r) {
+      WidenRow(v + r * kv_.width, s_.v + r * s_.stride, width);
+      std::fill(s_.v + r * s_.stride + kv_.width, s_.v + (r + 1) * s_.stride, 0.0F);
+    }
+  }
+
+  void Finish(const StateView& out) {
+    for (std::int64_t i = 0; i < count_; ++i) {
+      std::copy_n(s_.o + i * s_.stride, kv_.width, out.o + (first_ + i) * kv_.width);
+      out.m[first_ + i] = s_.m[i];
+      out.l[first_ + i] = s_.l[i];
+    }
+  }
+
+  const KvHeadView& kv_;
+  const QueryView& query_;
+  const AttentionSlice& slice_;
+  const std::int64_t first_;
+  const std::int64_t count_;
+  const AttentionScratch& s_;
+  // Rows of the present tile that each query vector sees.
+  int begin_[kBlockVectors];
+  int end_[kBlockVectors];
+};
+
+inline void AttendBlock(const KvHeadView& kv, const QueryView& query, const AttentionSlice& slice, std::int64_t first,
+                        std::int64_t count, const StateView& out, const AttentionScratch& scratch) {
+  BlockAttention(kv, query, slice, first, count, scratch).Run(out);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace razorkv
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
