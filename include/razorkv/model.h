@@ -22,13 +22,13 @@ struct ModelInfo {
   std::string path;
   std::string architecture;
   std::string name;
-  std::string fingerprint;         ///< 64 hex digits
+  std::string fingerprint;  ///< 64 hex digits
   std::int64_t layers = 0;
-  std::int64_t query_heads = 0;    ///< over all layers
-  std::int64_t kv_heads = 0;       ///< over all layers
+  std::int64_t query_heads = 0;  ///< over all layers
+  std::int64_t kv_heads = 0;     ///< over all layers
   std::int64_t head_width = 0;
   std::int64_t vocabulary = 0;
-  std::int64_t context = 0;        ///< tokens the model was trained for
+  std::int64_t context = 0;  ///< tokens the model was trained for
   std::int64_t kv_bytes_per_token_f16 = 0;
   std::size_t mapped_bytes = 0;
   std::size_t copied_bytes = 0;

@@ -23,15 +23,16 @@ struct PolicyOptions {
   /// "all", "none", "random:SEED".
   std::string heads = "wide";
   std::int64_t sinks = 4;
-  std::int64_t window = 4000;        ///< rows, floor of the window
-  std::int64_t window_divisor = 5;   ///< window(n) = max(window, n / divisor); 0 = fixed
+  std::int64_t window = 4000;       ///< rows, floor of the window
+  std::int64_t window_divisor = 5;  ///< window(n) = max(window, n / divisor); 0 = fixed
   PrefillMode prefill = PrefillMode::exact;
-  std::string profile;               ///< path of a head profile or of a pattern to import; empty = look it up
-  bool create_profile = true;        ///< make and keep a profile when none is found
+  std::string profile;         ///< path of a head profile or of a pattern to import; empty = look it up
+  bool create_profile = true;  ///< make and keep a profile when none is found
   /// Bytes that the cache may take at `budget_tokens` of context; window and share are chosen to fit. 0 = no limit.
   std::int64_t budget_bytes = 0;
   std::int64_t budget_tokens = 0;
-  std::uint64_t seed = 0;            ///< of "random"
+  KvType kv_type = KvType::f16;  ///< row type that the budget is counted in
+  std::uint64_t seed = 0;        ///< of "random"
 };
 
 /// A policy for one model, ready to use. Shared handle.

@@ -15,26 +15,26 @@
 namespace razorkv {
 
 struct SessionOptions {
-  std::int64_t context = 0;      ///< tokens at most; 0 = the model's own length
-  int threads = 0;               ///< decode; 0 = all processors that this process may use
-  int threads_batch = 0;         ///< prefill; 0 = as `threads`
+  std::int64_t context = 0;  ///< tokens at most; 0 = the model's own length
+  int threads = 0;           ///< decode; 0 = all processors that this process may use
+  int threads_batch = 0;     ///< prefill; 0 = as `threads`
   std::int64_t micro_batch = 512;
   KvType kv_type = KvType::f16;
   std::size_t kv_budget_bytes = 0;  ///< hard limit of the page pool; 0 = none
 };
 
 struct SessionStatistics {
-  std::int64_t tokens = 0;             ///< context so far
-  std::int64_t prefill_tokens = 0;     ///< fed in batches of two and more
+  std::int64_t tokens = 0;          ///< context so far
+  std::int64_t prefill_tokens = 0;  ///< fed in batches of two and more
   double prefill_seconds = 0.0;
-  std::int64_t decode_tokens = 0;      ///< fed one at a time
+  std::int64_t decode_tokens = 0;  ///< fed one at a time
   double decode_seconds = 0.0;
   double compress_seconds = 0.0;
-  std::size_t kv_bytes = 0;            ///< allocated by this session's cache
-  std::size_t kv_row_bytes = 0;        ///< of these, bytes in rows that are in use; the rest is page slack
-  std::size_t kv_peak_bytes = 0;       ///< most that its pool ever held
+  std::size_t kv_bytes = 0;               ///< allocated by this session's cache
+  std::size_t kv_row_bytes = 0;           ///< of these, bytes in rows that are in use; the rest is page slack
+  std::size_t kv_peak_bytes = 0;          ///< most that its pool ever held
   std::size_t kv_uncompressed_bytes = 0;  ///< rows of the whole context
-  std::size_t compute_bytes = 0;       ///< activations and scratch
+  std::size_t compute_bytes = 0;          ///< activations and scratch
 };
 
 /// The state of a session at one moment. Costs references to pages, not copies. Valid while its session lives.
@@ -65,7 +65,8 @@ class Session {
 
   /// Appends tokens. Throws ContextFull (with both numbers), InvalidArgument, OutOfBudget, OutOfMemory, Cancelled.
   void feed(std::span<const Token> tokens, const Progress& progress = {});
-  /// Logits [vocabulary] that follow the last token fed. Empty before the first feed() and after restore() to the start.
+  /// Logits [vocabulary] that follow the last token fed. Empty before the first feed() and after restore() to the
+  /// start.
   std::span<const float> logits() const;
 
   /// Ends the prompt: applies the policy to what is held and to all that follows, and gives the memory back.

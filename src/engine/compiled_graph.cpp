@@ -46,8 +46,6 @@ CompiledGraph::CompiledGraph(const LoadedModel& model, const GraphShape& shape, 
 
 CompiledGraph::~CompiledGraph() = default;
 
-std::size_t CompiledGraph::bytes() const noexcept {
-  return ggml_gallocr_get_buffer_size(memory_->allocator.get(), 0);
-}
+std::size_t CompiledGraph::bytes() const noexcept { return ggml_gallocr_get_buffer_size(memory_->allocator.get(), 0); }
 
 }  // namespace razorkv

@@ -16,8 +16,8 @@
 namespace razorkv {
 
 struct EngineSettings {
-  int threads = 1;           ///< threads of a batch of few tokens (decode)
-  int threads_batch = 1;     ///< threads of larger batches (prefill)
+  int threads = 1;        ///< threads of a batch of few tokens (decode)
+  int threads_batch = 1;  ///< threads of larger batches (prefill)
   RowType row_type = RowType::f16;
   std::size_t kv_budget_bytes = 0;  ///< 0 = no limit
 };

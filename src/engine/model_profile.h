@@ -1,0 +1,33 @@
+// The head profile of a model: found where profiles lie, or made by running the scoring prompt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "heads/profile.h"
+#include "heads/scoring_prompt.h"
+#include "razorkv/model.h"
+#include "razorkv/policy.h"
+
+namespace razorkv {
+
+struct ProfilingOptions {
+  ScoringPromptSettings prompt;            ///< its seed is replaced by each of `seeds`
+  std::vector<std::uint64_t> seeds = {1};  ///< scores are the mean over them
+  bool before_rope = false;                ///< score queries and keys before RoPE
+  int threads = 0;                         ///< 0 = all usable processors
+  std::int64_t micro_batch = 512;
+};
+
+ProfileModel profile_model_facts(const Model& model);
+
+/// Runs the scoring prompt with float32 rows. Progress counts tokens over all seeds. Throws Cancelled, OutOfMemory,
+/// InvalidArgument.
+HeadProfile make_profile(const Model& model, const ProfilingOptions& options, const Progress& progress = {});
+
+/// options.profile if given; else the first of profile_places(); else, with options.create_profile, a new one that is
+/// written to profile_cache_path(). Throws FileError when there is none and none may be made.
+HeadProfile find_or_make_profile(const Model& model, const PolicyOptions& options, const Progress& progress = {});
+
+}  // namespace razorkv

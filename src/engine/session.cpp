@@ -1,0 +1,175 @@
+#include "razorkv/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/processors.h"
+#include "engine/engine.h"
+#include "engine/model_handle.h"
+#include "engine/policy_handle.h"
+#include "engine/prefill.h"
+#include "engine/state_file.h"
+#include "razorkv/error.h"
+
+namespace razorkv {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+SessionOptions filled(const Model& model, SessionOptions options) {
+  const std::int64_t trained = model.impl()->loaded->config().context;
+  if (options.context < 0) {
+    throw InvalidArgument("the context must be 1 token or more, or 0 for the model's own " + std::to_string(trained) +
+                          "; found " + std::to_string(options.context));
+  }
+  if (options.context == 0) options.context = trained;
+  if (options.threads <= 0) options.threads = usable_processors();
+  if (options.threads_batch <= 0) options.threads_batch = options.threads;
+  if (options.micro_batch < 1) {
+    throw InvalidArgument("the micro-batch must be 1 token or more, found " + std::to_string(options.micro_batch));
+  }
+  return options;
+}
+
+EngineSettings engine_settings(const SessionOptions& options) {
+  return {options.threads, options.threads_batch, options.kv_type == KvType::f32 ? RowType::f32 : RowType::f16,
+          options.kv_budget_bytes};
+}
+
+}  // namespace
+
+struct Snapshot::Impl {
+  const Session::Impl* owner;
+  KvSequence sequence;
+  std::vector<Token> tokens;
+  std::vector<float> logits;
+};
+
+std::int64_t Snapshot::tokens() const { return impl_->sequence.tokens(); }
+
+struct Session::Impl {
+  Impl(Model session_model, const SessionOptions& session_options, const Policy& session_policy)
+      : model(std::move(session_model)),
+        options(filled(model, session_options)),
+        policy(session_policy),
+        engine(model.impl()->loaded, engine_settings(options)),
+        sequence(engine.new_sequence(policy.impl()->rules)) {
+    engine.set_cancel_flag(&cancel);
+  }
+
+  Model model;
+  SessionOptions options;
+  Policy policy;
+  Engine engine;
+  KvSequence sequence;
+  std::vector<Token> tokens;
+  std::vector<float> logits;
+  std::atomic<bool> cancel{false};
+  SessionStatistics times;
+};
+
+Session::Session(Model model, const SessionOptions& options) : Session(model, options, Policy::full(model)) {}
+Session::Session(Model model, const SessionOptions& options, const Policy& policy)
+    : impl_(std::make_unique<Impl>(std::move(model), options, policy)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+const Model& Session::model() const { return impl_->model; }
+const SessionOptions& Session::options() const { return impl_->options; }
+const Policy& Session::policy() const { return impl_->policy; }
+std::span<const float> Session::logits() const { return impl_->logits; }
+bool Session::compressed() const { return impl_->sequence.compressed(); }
+std::atomic<bool>& Session::cancel_flag() { return impl_->cancel; }
+
+void Session::feed(std::span<const Token> tokens, const Progress& progress) {
+  Impl& self = *impl_;
+  const auto n = static_cast<std::int64_t>(tokens.size());
+  if (self.sequence.tokens() + n > self.options.context) {
+    throw ContextFull("the context holds " + std::to_string(self.options.context) + " tokens; " +
+                      std::to_string(self.sequence.tokens()) + " are in use and " + std::to_string(n) +
+                      " more were to come. Use a longer context (-c) or a shorter text");
+  }
+  self.tokens.reserve(self.tokens.size() + tokens.size());
+  const Stopwatch watch;
+  const std::span<const float> logits = prefill(self.engine, self.sequence, tokens, self.options.micro_batch, progress);
+  self.logits.assign(logits.begin(), logits.end());
+  self.tokens.insert(self.tokens.end(), tokens.begin(), tokens.end());
+  if (n == 1) {
+    self.times.decode_tokens += 1;
+    self.times.decode_seconds += watch.seconds();
+  } else {
+    self.times.prefill_tokens += n;
+    self.times.prefill_seconds += watch.seconds();
+  }
+}
+
+void Session::compress() {
+  const Stopwatch watch;
+  impl_->sequence.compress();
+  impl_->engine.pool().trim();
+  impl_->times.compress_seconds += watch.seconds();
+}
+
+Snapshot Session::snapshot() const {
+  return Snapshot(std::make_shared<const Snapshot::Impl>(
+      Snapshot::Impl{impl_.get(), impl_->sequence, impl_->tokens, impl_->logits}));
+}
+
+void Session::restore(const Snapshot& snapshot) {
+  const Snapshot::Impl& saved = *snapshot.impl();
+  if (saved.owner != impl_.get()) throw InvalidArgument("the snapshot was made by another session");
+  KvSequence sequence = saved.sequence;
+  std::vector<Token> tokens = saved.tokens;
+  std::vector<float> logits = saved.logits;
+  impl_->sequence = std::move(sequence);
+  impl_->tokens = std::move(tokens);
+  impl_->logits = std::move(logits);
+}
+
+void Session::clear() {
+  impl_->sequence = impl_->engine.new_sequence(impl_->policy.impl()->rules);
+  impl_->tokens.clear();
+  impl_->logits.clear();
+}
+
+void Session::save(const std::string& path) const {
+  write_state(path, impl_->engine, impl_->sequence, {impl_->tokens, impl_->logits, impl_->policy.description()});
+}
+
+void Session::load(const std::string& path) {
+  LoadedState loaded = read_state(path, impl_->engine, impl_->policy.impl()->rules);
+  const auto n = static_cast<std::int64_t>(loaded.state.tokens.size());
+  if (n > impl_->options.context) {
+    throw ContextFull("the saved state holds " + std::to_string(n) + " tokens, the context " +
+                      std::to_string(impl_->options.context) + "; use a longer context (-c)");
+  }
+  impl_->sequence = std::move(loaded.sequence);
+  impl_->tokens = std::move(loaded.state.tokens);
+  impl_->logits = std::move(loaded.state.logits);
+}
+
+SessionStatistics Session::statistics() const {
+  SessionStatistics statistics = impl_->times;
+  const KvUsage usage = impl_->sequence.usage();
+  const PoolStats pool = impl_->engine.pool_stats();
+  statistics.tokens = usage.tokens;
+  statistics.kv_bytes = usage.allocated_bytes;
+  statistics.kv_row_bytes = usage.row_bytes;
+  statistics.kv_peak_bytes = pool.peak_bytes;
+  statistics.kv_uncompressed_bytes = usage.uncompressed_bytes;
+  statistics.compute_bytes = impl_->engine.compute_bytes();
+  return statistics;
+}
+
+}  // namespace razorkv
