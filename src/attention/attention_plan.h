@@ -33,6 +33,29 @@ class AttentionPlan {
   void run(int thread, float* out) noexcept;
   /// Finishes the rows that were split; heads are shared over `threads` callers.
   void merge(int thread, int threads, float* out) noexcept;
+
+ private:
+  struct Item {
+    const PlanHead* head;
+    AttentionSlice slice;
+    std::int64_t first_state;  // in states_; negative = finished in `out` at once
+  };
+  struct Split {
+    const PlanHead* head;
+    std::int64_t first_state;
+    std::int64_t pieces;  // each with a state for every (query row, query head)
+  };
+  class Builder;
+
+  StateView states(std::int64_t first) noexcept;
+
+  std::vector<Item> items_;  // those of thread t: [first_item_[t], first_item_[t + 1])
+  std::vector<std::size_t> first_item_;
+  std::vector<Split> splits_;
+  std::int64_t state_count_ = 0;
+  std::int64_t width_ = 0;  // widest head
+  std::vector<float> state_o_, state_m_, state_l_;
+  std::vector<std::vector<float>> scratch_;  // per thread: attend() scratch, then the states of one block of rows
 };
 
 }  // namespace razorkv

@@ -88,7 +88,7 @@ void HeadRows::write(std::int64_t position, const float* k, const float* v) noex
 
 void HeadRows::commit(std::int64_t rows) noexcept {
   tokens_ += rows;
-  pages_.resize(index(pages_for(tokens_)));
+  release_reserved();
   if (!compressing_) return;
   n_anchors_ = std::min(rule_.sinks, tokens_);
   if (tokens_ > 0) drop_until(rule_.window_begin(tokens_ - 1));
