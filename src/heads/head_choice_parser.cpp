@@ -69,14 +69,18 @@ RandomChoice random_choice(std::string_view text) {
   return {*seed, *count};
 }
 
+/// -1 where the text is no such number.
+std::int64_t index_or_minus_one(std::string_view text) { return whole_number<std::int64_t>(text).value_or(-1); }
+
 ListChoice list_choice(std::string_view text) {
   ListChoice list;
   for (const std::string_view item : split(text, ',')) {
     const std::vector<std::string_view> parts = split(item, ':');
-    const auto layer = whole_number<std::int64_t>(parts[0]);
-    const auto kv_head = parts.size() == 2 ? whole_number<std::int64_t>(parts[1]) : std::nullopt;
-    if (!layer || !kv_head || *layer < 0 || *kv_head < 0) refuse(text, fmt::format("'{}' is not LAYER:HEAD", item));
-    list.heads.push_back({*layer, *kv_head});
+    const HeadId head{index_or_minus_one(parts.front()), index_or_minus_one(parts.back())};
+    if (parts.size() != 2 || head.layer < 0 || head.kv_head < 0) {
+      refuse(text, fmt::format("'{}' is not LAYER:HEAD", item));
+    }
+    list.heads.push_back(head);
   }
   std::sort(list.heads.begin(), list.heads.end());
   const auto twice = std::adjacent_find(list.heads.begin(), list.heads.end());
