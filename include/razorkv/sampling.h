@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "razorkv/model.h"
 #include "razorkv/types.h"
 
 namespace razorkv {
@@ -32,6 +35,27 @@ struct SamplingParams {
   std::optional<std::uint32_t> seed;  ///< none: a new one each time
 
   static constexpr std::int32_t kMaxPenaltyTokens = 1 << 20;
+};
+
+/// Chooses tokens for one sequence; not thread-safe.
+class TokenSampler {
+ public:
+  /// Throws InvalidArgument for a parameter outside its range and a grammar that cannot be read.
+  TokenSampler(const Model& model, const SamplingParams& params);
+  ~TokenSampler();
+  TokenSampler(TokenSampler&&) noexcept;
+  TokenSampler& operator=(TokenSampler&&) noexcept;
+
+  /// Chooses from logits [vocabulary] and remembers the choice for penalties and grammar. Throws InvalidArgument for a
+  /// wrong count, Error for logits that are not numbers or when the grammar allows no token.
+  Token sample(std::span<const float> logits);
+  /// Makes penalties see the prompt.
+  void accept_prompt(std::span<const Token> tokens);
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace razorkv
