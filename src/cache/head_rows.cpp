@@ -86,6 +86,8 @@ void HeadRows::write(std::int64_t position, const float* k, const float* v) noex
   store_row(format_.type, v, to + index(rows) * row, format_.width);
 }
 
+void HeadRows::release_reserved() noexcept { pages_.resize(index(pages_for(tokens_))); }
+
 void HeadRows::commit(std::int64_t rows) noexcept {
   tokens_ += rows;
   release_reserved();
