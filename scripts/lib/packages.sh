@@ -26,6 +26,6 @@ install_packages() {
   fi
   say "installing: ${missing[*]}"
   "${as_root[@]}" apt-get update -qq >&2
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 ||
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${missing[@]}" >&2 ||
     die "could not install packages; run: apt-get install -y --no-install-recommends ${missing[*]}"
 }
