@@ -16,10 +16,9 @@ namespace razorkv {
 namespace {
 
 bool multiplies(ggml_type type) {
-  const bool number =
-      ggml_is_quantized(type) || type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
-  return number && ggml_get_type_traits_cpu(type)->vec_dot != nullptr &&
-         ggml_get_type_traits(type)->to_float != nullptr;
+  if (ggml_get_type_traits_cpu(type)->vec_dot == nullptr) return false;
+  if (ggml_is_quantized(type)) return ggml_get_type_traits(type)->to_float != nullptr;
+  return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
 }
 
 bool usable(ggml_type type, WeightUse use) {
