@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -16,46 +17,10 @@
 namespace razorkv {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const char* what, int error) {
-  throw FileError(fmt::format("{}: cannot {}: {}", path, what, std::strerror(error)));
+std::filesystem::path folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
 }
-
-/// Removes the temporary file unless it was renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& target) : path_(fmt::format("{}.{}.tmp", target, ::getpid())) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail(path_, "create a temporary file", errno);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!renamed_) ::unlink(path_.c_str());
-  }
-
-  void write(std::string_view content) {
-    while (!content.empty()) {
-      const ssize_t written = ::write(descriptor_, content.data(), content.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail(path_, "write", errno);
-      content.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-
-  void rename_to(const std::string& target) {
-    if (::fsync(descriptor_) != 0) fail(path_, "flush to the disk", errno);
-    const int closed = ::close(std::exchange(descriptor_, -1));
-    if (closed != 0) fail(path_, "close", errno);
-    if (::rename(path_.c_str(), target.c_str()) != 0) fail(target, "replace", errno);
-    renamed_ = true;
-  }
-
- private:
-  std::string path_;
-  int descriptor_ = -1;
-  bool renamed_ = false;
-};
 
 /// Makes the rename itself durable. Some file systems refuse to flush a folder; the file is whole all the same.
 void flush_folder(const std::filesystem::path& folder) noexcept {
@@ -67,16 +32,56 @@ void flush_folder(const std::filesystem::path& folder) noexcept {
 
 }  // namespace
 
+AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  static std::atomic<std::uint64_t> files{0};  // two threads may write one path
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) throw FileError(path + ": expected the name of a file, found a folder");
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw FileError(path + ": expected a regular file or a new name, found a device or another special file");
+  }
+  temporary_ = fmt::format("{}.{}.{}.tmp", path, ::getpid(), files.fetch_add(1));
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("create a temporary file beside it", errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char* what, int error) const {
+  const bool replaces = ::access(path_.c_str(), F_OK) == 0;
+  throw FileError(fmt::format("{}: cannot {} (after {} bytes): {}{}", path_, what, written_, std::strerror(error),
+                              replaces ? "; the file is as it was before" : ""));
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    written_ += static_cast<std::uint64_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail("flush to the disk", errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("close", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace", errno);
+  committed_ = true;
+  flush_folder(folder_of(path_));
+}
+
 void write_file_atomically(const std::string& path, std::string_view content) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
+  const std::filesystem::path folder = folder_of(path);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw FileError(fmt::format("{}: cannot create the folder: {}", folder.string(), error.message()));
-  TemporaryFile file(path);
-  file.write(content);
-  file.rename_to(path);
-  flush_folder(folder);
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(content)));
+  file.commit();
 }
 
 std::string read_whole_file(const std::string& path, std::size_t max_bytes) {
