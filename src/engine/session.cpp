@@ -148,7 +148,7 @@ void Session::save(const std::string& path) const {
 }
 
 void Session::load(const std::string& path) {
-  LoadedState loaded = read_state(path, impl_->engine, impl_->policy.impl()->rules);
+  LoadedState loaded = read_state(path, impl_->engine, impl_->policy.impl()->rules, impl_->policy.description());
   const auto n = static_cast<std::int64_t>(loaded.state.tokens.size());
   if (n > impl_->options.context) {
     throw ContextFull("the saved state holds " + std::to_string(n) + " tokens, the context " +
