@@ -80,33 +80,55 @@ class BlockAttention {
     for (std::int64_t i = 0; i < count_; ++i) most = std::max(most, VisibleTo(i).anchors);
     const std::size_t row = row_bytes(kv_.type, kv_.width);
     for (std::int64_t base = 0; base < most; base += kPageRows) {
-      for (std::int64_t i = 0; i < count_; ++i) SetRange(i, 0, VisibleTo(i).anchors - base);
+      Tile tile = EmptyTile();
+      for (std::int64_t i = 0; i < count_; ++i) See(tile, i, 0, VisibleTo(i).anchors - base);
       const std::size_t offset = static_cast<std::size_t>(base) * row;
-      Attend({kv_.anchor_k + offset, kv_.anchor_v + offset, 0, std::min(kPageRows, most - base)});
+      tile.k = kv_.anchor_k + offset;
+      tile.v = kv_.anchor_v + offset;
+      Attend(tile);
     }
   }
 
   void Pages() {
-    const std::int64_t begin = std::max(slice_.key_begin, VisibleTo(0).begin);
-    const std::int64_t end = std::min(slice_.key_end, VisibleTo(count_ - 1).end);
+    // Query rows that see nothing say nothing about where the others begin.
+    std::int64_t begin = slice_.key_end;
+    std::int64_t end = slice_.key_begin;
+    for (std::int64_t i = 0; i < count_; ++i) {
+      const Visible& visible = VisibleTo(i);
+      if (visible.begin >= visible.end) continue;
+      begin = std::min(begin, std::max(visible.begin, slice_.key_begin));
+      end = std::max(end, std::min(visible.end, slice_.key_end));
+    }
     const std::size_t v_offset = static_cast<std::size_t>(kPageRows) * row_bytes(kv_.type, kv_.width);
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t page = (at - kv_.origin) / kPageRows;
       const std::int64_t base = kv_.origin + page * kPageRows;
-      const std::int64_t next = std::min(end, base + kPageRows);
+      Tile tile = EmptyTile();
       for (std::int64_t i = 0; i < count_; ++i) {
         const Visible& visible = VisibleTo(i);
-        SetRange(i, std::max(begin, visible.begin) - base, std::min(end, visible.end) - base);
+        See(tile, i, std::max(begin, visible.begin) - base, std::min(end, visible.end) - base);
       }
-      const std::byte* data = kv_.pages[static_cast<std::size_t>(page)];
-      Attend({data, data + v_offset, at - base, next - base});
-      at = next;
+      tile.k = kv_.pages[static_cast<std::size_t>(page)];
+      tile.v = tile.k + v_offset;
+      if (tile.begin < tile.end) Attend(tile);
+      at = base + kPageRows;
     }
   }
 
-  void SetRange(std::int64_t vector, std::int64_t begin, std::int64_t end) {
-    begin_[vector] = static_cast<int>(std::clamp<std::int64_t>(begin, 0, kPageRows));
-    end_[vector] = static_cast<int>(std::clamp<std::int64_t>(end, 0, kPageRows));
+  static Tile EmptyTile() { return {nullptr, nullptr, kPageRows, 0}; }
+
+  // The query vector sees rows [begin, end) of the tile, as far as they lie in it.
+  void See(Tile& tile, std::int64_t vector, std::int64_t begin, std::int64_t end) {
+    begin = std::max<std::int64_t>(begin, 0);
+    end = std::min<std::int64_t>(end, kPageRows);
+    if (begin >= end) {
+      begin = kPageRows;
+      end = 0;
+    }
+    begin_[vector] = static_cast<int>(begin);
+    end_[vector] = static_cast<int>(end);
+    tile.begin = std::min(tile.begin, begin);
+    tile.end = std::max(tile.end, end);
   }
 
   void Attend(const Tile& tile) {

@@ -45,7 +45,8 @@ struct KvHeadView {
   /// K [kPageRows, width] at the page's start, V [kPageRows, width] right behind it. 64-byte aligned.
   std::span<const std::byte* const> pages;
   std::int64_t origin = 0;
-  /// One entry per query row. `begin` and `end` do not fall from one query row to the next.
+  /// One entry per query row. `begin` and `end` do not fall from one query row to the next, and the ranges of query
+  /// rows that see paged rows leave no gap between them. Rows outside all of them are never read.
   std::span<const Visible> visible;
   /// Compensation rows of the query rows, [visible.size(), width] float32; unread where Visible::dropped == 0.
   const float* comp_k = nullptr;
