@@ -67,18 +67,16 @@ ChatTemplate::ChatTemplate(std::shared_ptr<const Vocabulary> vocabulary, const s
   const char* advice =
       "; choose one by name (--chat-template, for example chatml) or use the raw prompt without a template";
   if (template_.empty()) throw UnsupportedModel(std::string("the model has no chat template") + advice);
-  const std::array<ChatMessage, 4> probe = {ChatMessage{"system", "s"}, ChatMessage{"user", "u"},
-                                            ChatMessage{"assistant", "a"}, ChatMessage{"user", "v"}};
-  const llama_chat_message hello{"user", "u"};
-  if (apply(template_, {&hello, 1}, true).empty()) {
+  const std::array<llama_chat_message, 4> probe = {{{"system", "s"}, {"user", "u"}, {"assistant", "a"}, {"user", "v"}}};
+  const std::string rendered = apply(template_, probe, true);
+  if (rendered.empty()) {
     throw UnsupportedModel(std::string("the model's chat template is not one of those that are known") + advice);
   }
-  const Rendered rendered = lay_out(probe, true);
   const auto marker = [](const SpecialToken& token) {
     return std::any_of(token.text.begin(), token.text.end(),
                        [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
   };
-  vocabulary_->special_tokens().split(rendered.text, [&](const SpecialToken& token, std::size_t, std::size_t) {
+  vocabulary_->special_tokens().split(rendered, [&](const SpecialToken& token, std::size_t, std::size_t) {
     if (token.user_defined && marker(token)) markers_.insert(token.id);
     return true;
   });
