@@ -12,8 +12,9 @@
 
 #include "attention/attention.h"
 #include "attention/attention_scratch.h"
+#include "attention/dot-inl.h"
+#include "attention/load-inl.h"
 #include "attention/product-inl.h"
-#include "attention/row_codec-inl.h"
 #include "attention/softmax-inl.h"
 #include "attention/transpose-inl.h"
 
@@ -27,6 +28,7 @@ inline const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
 struct Tile {
   const std::byte* k;
   const std::byte* v;
+  const std::byte* next;  ///< where the keys of the tile after it lie
   std::int64_t begin;
   std::int64_t end;
 };
@@ -85,6 +87,7 @@ class BlockAttention {
       const std::size_t offset = static_cast<std::size_t>(base) * row;
       tile.k = kv_.anchor_k + offset;
       tile.v = kv_.anchor_v + offset;
+      tile.next = tile.k;
       Attend(tile);
     }
   }
@@ -110,12 +113,14 @@ class BlockAttention {
       }
       tile.k = kv_.pages[static_cast<std::size_t>(page)];
       tile.v = tile.k + v_offset;
+      tile.next = static_cast<std::size_t>(page) + 1 < kv_.pages.size() ? kv_.pages[static_cast<std::size_t>(page) + 1]
+                                                                        : tile.k;
       if (tile.begin < tile.end) Attend(tile);
       at = base + kPageRows;
     }
   }
 
-  static Tile EmptyTile() { return {nullptr, nullptr, kPageRows, 0}; }
+  static Tile EmptyTile() { return {nullptr, nullptr, nullptr, kPageRows, 0}; }
 
   // The query vector sees rows [begin, end) of the tile, as far as they lie in it.
   void See(Tile& tile, std::int64_t vector, std::int64_t begin, std::int64_t end) {
@@ -141,6 +146,11 @@ class BlockAttention {
 
   template <class T>
   void Attend(const Tile& tile) {
+#if HWY_TARGET != HWY_SCALAR
+    if (count_ <= kLogitVectors && kv_.width % static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>())) == 0) {
+      return AttendInPlace<T>(tile);
+    }
+#endif
     const auto width = static_cast<std::size_t>(kv_.width);
     const auto stride = static_cast<std::size_t>(s_.stride);
     Transpose(reinterpret_cast<const T*>(tile.k), width, tile.begin, tile.end, s_.k);
@@ -154,15 +164,36 @@ class BlockAttention {
         end = std::max(end, end_[i]);
       }
       if (begin >= end) continue;
+      MultiplyRows<float>(static_cast<std::size_t>(n), {s_.q + first * s_.stride, stride}, {s_.k, kPageRows}, width,
+                          {s_.logits, kPageRows}, kPageRows, nullptr);
       float rescale[kLogitVectors];
-      MultiplyRows(static_cast<std::size_t>(n), {s_.q + first * s_.stride, stride}, {s_.k, kPageRows}, width,
-                   {s_.logits, kPageRows}, kPageRows, nullptr);
-      for (std::int64_t i = 0; i < n; ++i) {
-        rescale[i] = SoftmaxRow(s_.logits + i * kPageRows, begin_[first + i], end_[first + i], query_.soft_cap,
-                                s_.m[first + i], s_.l[first + i]);
-      }
-      MultiplyRows(static_cast<std::size_t>(n), {s_.logits + begin, kPageRows}, {s_.v + begin * s_.stride, stride},
-                   static_cast<std::size_t>(end - begin), {s_.o + first * s_.stride, stride}, width, rescale);
+      Softmax(first, n, rescale);
+      MultiplyRows<float>(static_cast<std::size_t>(n), {s_.logits + begin, kPageRows},
+                          {s_.v + begin * s_.stride, stride}, static_cast<std::size_t>(end - begin),
+                          {s_.o + first * s_.stride, stride}, width, rescale);
+    }
+  }
+
+  // Few query vectors: reading the rows costs more than the arithmetic, so nothing is converted beforehand.
+  template <class T>
+  void AttendInPlace(const Tile& tile) {
+    const auto width = static_cast<std::size_t>(kv_.width);
+    const auto stride = static_cast<std::size_t>(s_.stride);
+    const auto n = static_cast<std::size_t>(count_);
+    DotRows(n, s_.q, stride, reinterpret_cast<const T*>(tile.k), width, tile.begin, tile.end,
+            reinterpret_cast<const T*>(tile.next), s_.logits);
+    float rescale[kLogitVectors];
+    Softmax(0, count_, rescale);
+    const auto* v = reinterpret_cast<const T*>(tile.v) + static_cast<std::size_t>(tile.begin) * width;
+    MultiplyRows<T>(n, {s_.logits + tile.begin, kPageRows}, {v, width}, static_cast<std::size_t>(tile.end - tile.begin),
+                    {s_.o, stride}, width, rescale);
+  }
+
+  // Turns the logits of `n` query vectors into weights.
+  void Softmax(std::int64_t first, std::int64_t n, float* rescale) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      rescale[i] = SoftmaxRow(s_.logits + i * kPageRows, begin_[first + i], end_[first + i], query_.soft_cap,
+                              s_.m[first + i], s_.l[first + i]);
     }
   }
 

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "attention/load-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace razorkv {
 namespace HWY_NAMESPACE {
@@ -24,8 +26,8 @@ struct Matrix {
 
 /// c[i][j] := c[i][j] * rescale[i] (0 where rescale is null) + sum over k of a[i][k] * b[k][j],
 /// for kRows rows i and kVectors vectors of columns j.
-template <std::size_t kRows, std::size_t kVectors>
-HWY_INLINE void MultiplyBlock(Matrix<const float> a, Matrix<const float> b, std::size_t depth, Matrix<float> c,
+template <std::size_t kRows, std::size_t kVectors, class T>
+HWY_INLINE void MultiplyBlock(Matrix<const float> a, Matrix<const T> b, std::size_t depth, Matrix<float> c,
                               const float* rescale) {
   const hn::ScalableTag<float> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -38,7 +40,7 @@ HWY_INLINE void MultiplyBlock(Matrix<const float> a, Matrix<const float> b, std:
   }
   for (std::size_t k = 0; k < depth; ++k) {
     hn::Vec<decltype(d)> row[kVectors];
-    for (std::size_t j = 0; j < kVectors; ++j) row[j] = hn::LoadU(d, b.data + k * b.stride + j * lanes);
+    for (std::size_t j = 0; j < kVectors; ++j) row[j] = LoadWide(d, b.data + k * b.stride + j * lanes);
     for (std::size_t i = 0; i < kRows; ++i) {
       const auto factor = hn::Set(d, a.data[i * a.stride + k]);
       for (std::size_t j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(factor, row[j], sum[i][j]);
@@ -49,22 +51,23 @@ HWY_INLINE void MultiplyBlock(Matrix<const float> a, Matrix<const float> b, std:
   }
 }
 
-template <std::size_t kRows>
-HWY_NOINLINE void MultiplyColumns(Matrix<const float> a, Matrix<const float> b, std::size_t depth, Matrix<float> c,
+template <std::size_t kRows, class T>
+HWY_NOINLINE void MultiplyColumns(Matrix<const float> a, Matrix<const T> b, std::size_t depth, Matrix<float> c,
                                   std::size_t columns, const float* rescale) {
   const std::size_t lanes = hn::Lanes(hn::ScalableTag<float>());
   std::size_t j = 0;
   for (; j + lanes < columns; j += 2 * lanes) {
-    MultiplyBlock<kRows, 2>(a, {b.data + j, b.stride}, depth, {c.data + j, c.stride}, rescale);
+    MultiplyBlock<kRows, 2, T>(a, {b.data + j, b.stride}, depth, {c.data + j, c.stride}, rescale);
   }
   for (; j < columns; j += lanes) {
-    MultiplyBlock<kRows, 1>(a, {b.data + j, b.stride}, depth, {c.data + j, c.stride}, rescale);
+    MultiplyBlock<kRows, 1, T>(a, {b.data + j, b.stride}, depth, {c.data + j, c.stride}, rescale);
   }
 }
 
 /// MultiplyBlock for any number of rows up to 8. Columns are rounded up to whole vectors: b and c have room for them.
-inline void MultiplyRows(std::size_t rows, Matrix<const float> a, Matrix<const float> b, std::size_t depth,
-                         Matrix<float> c, std::size_t columns, const float* rescale) {
+template <class T>
+void MultiplyRows(std::size_t rows, Matrix<const float> a, Matrix<const T> b, std::size_t depth, Matrix<float> c,
+                  std::size_t columns, const float* rescale) {
   switch (rows) {
     case 1:
       return MultiplyColumns<1>(a, b, depth, c, columns, rescale);

@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include <cstddef>
+#include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
 namespace razorkv {
@@ -25,12 +26,38 @@ HWY_ATTR void ForLanes(std::size_t width, const Body& body) {
   for (; i < width; ++i) body(hn::CappedTag<T, 1>(), i);
 }
 
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
+// Highway's emulation flushes negative zero and some subnormals; every target must store the same bits.
+template <class D, class V = hn::Vec<D>>
+HWY_ATTR hn::Vec<hn::Rebind<std::uint16_t, D>> ToHalf(D d, V x) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<std::uint16_t, D> d16;
+  const auto bits = hn::BitCast(du, hn::Abs(x));
+  const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1U));
+  // Exponent bias 127 to 15; just under half a unit, and a little more where the result would be odd.
+  const auto normal = hn::ShiftRight<13>(hn::Add(hn::Sub(bits, hn::Set(du, (112U << 23U) - 0xFFFU)), odd));
+  // Adding 0.5, whose last bit counts 2^-24, rounds to whole units of a subnormal half.
+  const auto half = hn::Set(d, 0.5F);
+  const auto subnormal = hn::Sub(hn::BitCast(du, hn::Add(hn::Abs(x), half)), hn::BitCast(du, half));
+  const auto small = hn::RebindMask(du, hn::Lt(hn::Abs(x), hn::Set(d, 6.103515625e-5F)));
+  const auto sign = hn::And(hn::ShiftRight<16>(hn::BitCast(du, x)), hn::Set(du, 0x8000U));
+  return hn::DemoteTo(d16, hn::BitCast(di, hn::Or(sign, hn::IfThenElse(small, subnormal, normal))));
+}
+#else
+template <class D, class V = hn::Vec<D>>
+HWY_ATTR hn::Vec<hn::Rebind<std::uint16_t, D>> ToHalf(D, V x) {
+  const hn::Rebind<hwy::float16_t, D> d16;
+  return hn::BitCast(hn::Rebind<std::uint16_t, D>(), hn::DemoteTo(d16, x));
+}
+#endif
+
 inline HWY_ATTR void DemoteRow(const float* in, std::byte* out, std::size_t width) {
-  auto* half = reinterpret_cast<hwy::float16_t*>(out);
+  auto* half = reinterpret_cast<std::uint16_t*>(out);
   ForLanes<float>(width, [&](auto d, std::size_t i) HWY_ATTR {
-    const hn::Rebind<hwy::float16_t, decltype(d)> d16;
-    const auto clamped = hn::Max(hn::Set(d, -65504.0F), hn::Min(hn::LoadU(d, in + i), hn::Set(d, 65504.0F)));
-    hn::StoreU(hn::DemoteTo(d16, clamped), d16, half + i);
+    const hn::Rebind<std::uint16_t, decltype(d)> d16;
+    const auto clamped = hn::Max(hn::Set(d, -65504.0F), hn::Min(hn::Set(d, 65504.0F), hn::LoadU(d, in + i)));
+    hn::StoreU(ToHalf(d, clamped), d16, half + i);
   });
 }
 

@@ -84,7 +84,7 @@ inline float SoftmaxRow(float* logits, int begin, int end, float soft_cap, float
     hn::StoreU(weight, d, logits + i);
     sum = hn::Add(sum, weight);
   }
-  const float rescale = m == kEmpty ? 0.0F : std::exp(m - m_new);
+  const float rescale = m == m_new ? 1.0F : m == kEmpty ? 0.0F : std::exp(m - m_new);
   m = m_new;
   l = l * rescale + hn::GetLane(hn::SumOfLanes(d, sum));
   return rescale;

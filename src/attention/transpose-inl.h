@@ -12,31 +12,12 @@
 #include <cstdint>
 
 #include "attention/attention.h"
+#include "attention/load-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace razorkv {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D>
-HWY_INLINE hn::Vec<D> LoadWide(D d, const float* from) {
-  return hn::LoadU(d, from);
-}
-template <class D>
-HWY_INLINE hn::Vec<D> LoadWide(D d, const hwy::float16_t* from) {
-  const hn::Rebind<hwy::float16_t, D> half;
-  return hn::PromoteTo(d, hn::LoadU(half, from));
-}
-
-template <class T>
-HWY_INLINE void WidenRow(const T* from, float* to, std::size_t width) {
-  const hn::ScalableTag<float> d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= width; i += lanes) hn::StoreU(LoadWide(d, from + i), d, to + i);
-  const hn::CappedTag<float, 1> one;
-  for (; i < width; ++i) hn::StoreU(LoadWide(one, from + i), one, to + i);
-}
 
 // Copies four rows of `width` elements into four columns of `to`.
 template <class T>
