@@ -8,9 +8,12 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/file_mapping.h"
 #include "base/large_stack.h"
 #include "base/utf8.h"
+#include "model/gguf_file.h"
 #include "model/library_log.h"
+#include "model/vocabulary_check.h"
 #include "razorkv/error.h"
 
 namespace razorkv {
@@ -69,10 +72,9 @@ Vocabulary::~Vocabulary() = default;
 
 std::shared_ptr<const Vocabulary> Vocabulary::open(const std::string& path, const std::string& pre_tokenizer) {
   silence_library_logs();
-  if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-    std::fclose(file);
-  } else {
-    throw FileError("cannot open model file '" + path + "'; check the path and the permissions");
+  {
+    const FileMapping mapping(path);
+    check_vocabulary(GgufFile::parse(mapping.bytes(), path));
   }
   std::array<llama_model_kv_override, 2> overrides{};
   llama_model_params params = llama_model_default_params();
@@ -102,10 +104,6 @@ std::shared_ptr<const Vocabulary> Vocabulary::open(const std::string& path, cons
   if (result->adds_bos() && result->bos() < 0) throw unsupported("that BOS shall be added but no BOS token");
   if (result->adds_eos() && result->eos() < 0) throw unsupported("that EOS shall be added but no EOS token");
 
-  if (type != LLAMA_VOCAB_TYPE_SPM && type != LLAMA_VOCAB_TYPE_BPE) {
-    throw unsupported("tokenizer.ggml.model = '" + metadata(model, "tokenizer.ggml.model") +
-                      "' where 'llama' (SentencePiece) and 'gpt2' (BPE) are supported");
-  }
   result->recursive_ = type == LLAMA_VOCAB_TYPE_BPE;
   const std::string pre = pre_tokenizer.empty() ? metadata(model, "tokenizer.ggml.pre") : pre_tokenizer;
   result->words_span_spaces_ = pre == "exaone-moe";

@@ -21,9 +21,8 @@ namespace razorkv {
 /// tokenised as U+FFFD, whatever the kind of vocabulary. Equal to libllama's tokenizer on all valid text.
 class Vocabulary {
  public:
-  /// `path`: a GGUF file whose structure has been checked. `pre_tokenizer`: use this one instead of the file's.
-  /// Throws FileError (unreadable) and UnsupportedModel (a kind of vocabulary that libllama does not know, or one whose
-  /// metadata are not what it needs).
+  /// `path`: a GGUF file. `pre_tokenizer`: use this one instead of the file's. Throws FileError (unreadable, or
+  /// metadata that are not what they should be) and UnsupportedModel (a kind of vocabulary that is not known).
   static std::shared_ptr<const Vocabulary> open(const std::string& path, const std::string& pre_tokenizer = {});
   ~Vocabulary();
   Vocabulary(const Vocabulary&) = delete;
