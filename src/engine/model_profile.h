@@ -27,7 +27,7 @@ ProfileModel profile_model_facts(const Model& model);
 HeadProfile make_profile(const Model& model, const ProfilingOptions& options, const Progress& progress = {});
 
 /// options.profile if given; else the first of profile_places(); else, with options.create_profile, a new one that is
-/// written to profile_cache_path(). Throws FileError when there is none and none may be made.
+/// written to profile_cache_path() where that can be written. Throws FileError when there is none and none may be made.
 HeadProfile find_or_make_profile(const Model& model, const PolicyOptions& options, const Progress& progress = {});
 
 }  // namespace razorkv

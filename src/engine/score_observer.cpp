@@ -3,10 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/row_codec.h"
+
 namespace razorkv {
 namespace {
 
 RowFormat key_format(const Config& config) { return {RowType::f32, config.head_width}; }
+
+/// Key of a head without anchors, rows of the running batch included.
+void read_key(const KvHeadView& view, std::int64_t position, float* k) {
+  const std::int64_t row = position - view.origin;
+  const std::size_t bytes = row_bytes(view.type, view.width);
+  const std::byte* page = view.pages[static_cast<std::size_t>(row / kPageRows)];
+  load_row(view.type, page + static_cast<std::size_t>(row % kPageRows) * bytes, k, view.width);
+}
 
 }  // namespace
 
@@ -35,48 +45,47 @@ void ScoreObserver::observe(const ObservedAttention& attention, int ith, int nth
 }
 
 void ScoreObserver::score(const ObservedAttention& attention, int ith, int nth) {
-  std::vector<float> value(static_cast<std::size_t>(config_.head_width));
+  const std::span<const HeadRows> heads =
+      before_rope_ ? std::span<const HeadRows>(keys_[static_cast<std::size_t>(attention.layer)]) : attention.heads;
+  std::vector<HeadViewStorage> storage(heads.size());
+  std::vector<KvHeadView> views(heads.size());
+  for (auto kv_head = static_cast<std::size_t>(ith); kv_head < heads.size(); kv_head += static_cast<std::size_t>(nth)) {
+    if (before_rope_) keep_keys(attention, static_cast<std::int64_t>(kv_head));
+    views[kv_head] = heads[kv_head].view(attention.n, storage[kv_head]);
+    if (before_rope_) sum_before_rope(attention, static_cast<std::int64_t>(kv_head), views[kv_head]);
+  }
   ScoredRows rows;
   rows.layer = attention.layer;
   rows.begin = attention.begin;
   rows.rows = attention.n;
   rows.scale = config_.attention_scale;
   rows.soft_cap = config_.attention_soft_cap;
-  if (!before_rope_) {
-    rows.q = attention.q;
-    rows.lse = attention.lse;
-    rows.read_key = [&](std::int64_t kv_head, std::int64_t position, float* k) {
-      attention.heads[static_cast<std::size_t>(kv_head)].read(position, k, value.data());
-    };
-    sum_.add(rows, ith, nth);
-    return;
-  }
-  const std::vector<HeadRows>& keys = keys_[static_cast<std::size_t>(attention.layer)];
-  for (std::size_t kv_head = static_cast<std::size_t>(ith); kv_head < keys.size();
-       kv_head += static_cast<std::size_t>(nth)) {
-    sum_before_rope(attention, static_cast<std::int64_t>(kv_head));
-  }
-  rows.q = attention.q_before_rope;
-  rows.lse = lse_.data();
+  rows.q = before_rope_ ? attention.q_before_rope : attention.q;
+  rows.lse = before_rope_ ? lse_.data() : attention.lse;
   rows.read_key = [&](std::int64_t kv_head, std::int64_t position, float* k) {
-    keys[static_cast<std::size_t>(kv_head)].read(position, k, value.data());
+    read_key(views[static_cast<std::size_t>(kv_head)], position, k);
   };
   sum_.add(rows, ith, nth);
+  if (!before_rope_) return;
+  for (auto kv_head = static_cast<std::size_t>(ith); kv_head < heads.size(); kv_head += static_cast<std::size_t>(nth)) {
+    keys_[static_cast<std::size_t>(attention.layer)][kv_head].commit(attention.n);
+  }
 }
 
-void ScoreObserver::sum_before_rope(const ObservedAttention& attention, std::int64_t kv_head) {
+void ScoreObserver::keep_keys(const ObservedAttention& attention, std::int64_t kv_head) {
   const LayerConfig& layer = config_.layers[static_cast<std::size_t>(attention.layer)];
-  const std::int64_t width = config_.head_width;
-  const std::int64_t group = layer.heads / layer.kv_heads;
   HeadRows& keys = keys_[static_cast<std::size_t>(attention.layer)][static_cast<std::size_t>(kv_head)];
   keys.reserve(pool_, attention.n);
   for (std::int64_t row = 0; row < attention.n; ++row) {
-    const float* k = attention.k_before_rope + (row * layer.kv_heads + kv_head) * width;
+    const float* k = attention.k_before_rope + (row * layer.kv_heads + kv_head) * config_.head_width;
     keys.write(attention.begin + row, k, k);
   }
-  HeadViewStorage storage;
-  const KvHeadView view = keys.view(attention.n, storage);
+}
 
+void ScoreObserver::sum_before_rope(const ObservedAttention& attention, std::int64_t kv_head, const KvHeadView& view) {
+  const LayerConfig& layer = config_.layers[static_cast<std::size_t>(attention.layer)];
+  const std::int64_t width = config_.head_width;
+  const std::int64_t group = layer.heads / layer.kv_heads;
   QueryView query;
   query.q = attention.q_before_rope + kv_head * group * width;
   query.row_stride = layer.heads * width;
@@ -95,7 +104,6 @@ void ScoreObserver::sum_before_rope(const ObservedAttention& attention, std::int
       lse_[static_cast<std::size_t>(row * layer.heads + kv_head * group + head)] = m[state] + std::log(l[state]);
     }
   }
-  keys.commit(attention.n);
 }
 
 }  // namespace razorkv

@@ -14,8 +14,8 @@
 
 namespace razorkv {
 
-/// One sequence, micro-batches in order. Layers with the model's own sliding window are left at zero: they are not
-/// ranked.
+/// One sequence that keeps everything, micro-batches in order. Layers with the model's own sliding window are left at
+/// zero: they are not ranked.
 class ScoreObserver : public AttentionObserver {
  public:
   /// `before_rope`: keys before RoPE are kept here (float32) and each row's log-sum-exp is computed over them.
@@ -31,8 +31,9 @@ class ScoreObserver : public AttentionObserver {
 
  private:
   void score(const ObservedAttention& attention, int ith, int nth);
-  /// Log-sum-exp of the group of KV head `kv_head` over keys before RoPE, after adding the rows' own keys.
-  void sum_before_rope(const ObservedAttention& attention, std::int64_t kv_head);
+  void keep_keys(const ObservedAttention& attention, std::int64_t kv_head);
+  /// Log-sum-exp of the group of KV head `kv_head` over its keys before RoPE.
+  void sum_before_rope(const ObservedAttention& attention, std::int64_t kv_head, const KvHeadView& view);
 
   const Config& config_;
   bool before_rope_;

@@ -23,6 +23,12 @@ constexpr double kRopeBase = 1e14;
 constexpr int kLargestOverlap = 14;  // of two codes
 constexpr std::int32_t kFirstNeedleId = 64;
 constexpr std::int64_t kNeedleTokens = 5;
+constexpr std::int32_t kFirstByteId = 256;
+
+std::string byte_name(int byte) {
+  constexpr const char* digits = "0123456789ABCDEF";
+  return std::string("<0x") + digits[byte / 16] + digits[byte % 16] + ">";
+}
 
 enum Block : std::int64_t { kConstants, kToken, kPrevious, kAnswer, kScratch4, kScratch5, kScratch6, kScratch7 };
 
@@ -166,12 +172,14 @@ class Builder {
   void add_vocabulary() {
     gguf_.edit_metadata([](gguf_context* gguf) {
       std::vector<std::string> words{"<s>"};
-      for (std::int32_t id = 1; id < kRetrievalVocabulary; ++id) words.push_back("w" + std::to_string(id));
+      for (std::int32_t id = 1; id < kFirstByteId; ++id) words.push_back("w" + std::to_string(id));
+      for (int byte = 0; byte < 256; ++byte) words.push_back(byte_name(byte));
       std::vector<const char*> texts;
       for (const std::string& word : words) texts.push_back(word.c_str());
       const std::vector<float> scores(words.size(), 0.0F);
-      std::vector<std::int32_t> types(words.size(), 1);  // normal
-      types[kRetrievalBos] = 3;                          // control
+      std::vector<std::int32_t> types(words.size(), 1);         // normal
+      types[kRetrievalBos] = 3;                                 // control
+      std::fill(types.begin() + kFirstByteId, types.end(), 6);  // byte; libllama needs all 256 of them
       gguf_set_val_str(gguf, "tokenizer.ggml.model", "llama");
       gguf_set_arr_str(gguf, "tokenizer.ggml.tokens", texts.data(), texts.size());
       gguf_set_arr_data(gguf, "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, scores.data(), scores.size());

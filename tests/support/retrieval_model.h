@@ -25,7 +25,7 @@ struct RetrievalModelOptions {
 inline constexpr std::int32_t kRetrievalBos = 0;  ///< also the answer "not found"
 inline constexpr std::int32_t kRetrievalVocabulary = 512;
 
-/// The model with a vocabulary whose BOS is token 0 (a control token) and whose other tokens are plain words.
+/// The model with a vocabulary whose BOS is token 0 (a control token); the others are plain words and bytes.
 TinyGguf retrieval_model(const RetrievalModelOptions& options = {});
 
 struct Needle {
