@@ -75,6 +75,16 @@ std::vector<float> LlamaReference::feed(const std::vector<std::int32_t>& tokens)
   return logits;
 }
 
+std::vector<std::int32_t> LlamaReference::tokenize(const std::string& text) const {
+  const llama_vocab* vocabulary = llama_model_get_vocab(impl_->model.get());
+  std::vector<std::int32_t> tokens(text.size() + 2);
+  const std::int32_t count = llama_tokenize(vocabulary, text.data(), static_cast<std::int32_t>(text.size()),
+                                            tokens.data(), static_cast<std::int32_t>(tokens.size()), true, false);
+  if (count < 0) throw std::runtime_error("llama_tokenize failed");
+  tokens.resize(static_cast<std::size_t>(count));
+  return tokens;
+}
+
 void LlamaReference::reset() {
   llama_memory_clear(llama_get_memory(impl_->context.get()), true);
   impl_->fed = 0;

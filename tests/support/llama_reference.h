@@ -27,6 +27,8 @@ class LlamaReference {
   std::int64_t vocabulary() const;
   /// Feeds tokens after those fed before; returns the logits of each of them, [tokens, vocabulary].
   std::vector<float> feed(const std::vector<std::int32_t>& tokens);
+  /// Token ids of a text, with the model's own start token where it has one.
+  std::vector<std::int32_t> tokenize(const std::string& text) const;
   /// Forgets all tokens.
   void reset();
 
