@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/model_handle.h"
 #include "engine/score_observer.h"
+#include "heads/profile_report.h"
 #include "razorkv/error.h"
 #include "razorkv/version.h"
 
@@ -59,7 +60,7 @@ ProfileModel profile_model_facts(const Model& model) {
   return {loaded.fingerprint(), loaded.config().architecture, loaded.config().name, HeadShape::of(loaded.config())};
 }
 
-HeadProfile make_profile(const Model& model, const ProfilingOptions& options, const Progress& progress) {
+std::vector<HeadProfile> make_profiles(const Model& model, const ProfilingOptions& options, const Progress& progress) {
   if (options.seeds.empty()) throw InvalidArgument("--seed: expected at least one seed, found none");
   if (options.micro_batch < 1) {
     throw InvalidArgument(fmt::format("micro-batch: expected at least 1 token, found {}", options.micro_batch));
@@ -69,23 +70,27 @@ HeadProfile make_profile(const Model& model, const ProfilingOptions& options, co
   settings.row_type = RowType::f32;
   const std::shared_ptr<const LoadedModel>& loaded = model.impl()->loaded;
 
-  std::vector<HeadScores> scores;
-  HeadProfile profile;
+  std::vector<HeadProfile> profiles;
   for (const std::uint64_t seed : options.seeds) {
     const ScoringPrompt prompt = prompt_for(model, options, seed);
     const auto length = static_cast<std::int64_t>(prompt.tokens.size());
     ScoreObserver observer(loaded->config(), prompt, options.before_rope);
     Engine engine(loaded, settings);
-    run_prompt(engine, observer, prompt, options.micro_batch, length * static_cast<std::int64_t>(scores.size()),
+    run_prompt(engine, observer, prompt, options.micro_batch, length * static_cast<std::int64_t>(profiles.size()),
                length * static_cast<std::int64_t>(options.seeds.size()), progress);
-    scores.push_back(observer.mean());
-    profile.scoring = ScoringFacts{prompt.block,   prompt.repeats,  options.seeds,     prompt.id_low,
-                                   prompt.id_high, prompt.distinct, prompt.prefix > 0, options.before_rope};
+    HeadProfile& profile = profiles.emplace_back();
+    profile.model = profile_model_facts(model);
+    profile.engine_version = version();
+    profile.scoring =
+        ScoringFacts{prompt.block,      prompt.repeats,     {seed}, prompt.id_low, prompt.id_high, prompt.distinct,
+                     prompt.prefix > 0, options.before_rope};
+    profile.scores = observer.mean();
   }
-  profile.model = profile_model_facts(model);
-  profile.engine_version = version();
-  profile.scores = mean_scores(scores);
-  return profile;
+  return profiles;
+}
+
+HeadProfile make_profile(const Model& model, const ProfilingOptions& options, const Progress& progress) {
+  return mean_profile(make_profiles(model, options, progress));
 }
 
 HeadProfile find_or_make_profile(const Model& model, const PolicyOptions& options, const Progress& progress) {

@@ -22,8 +22,12 @@ struct ProfilingOptions {
 
 ProfileModel profile_model_facts(const Model& model);
 
-/// Runs the scoring prompt with float32 rows. Progress counts tokens over all seeds. Throws Cancelled, OutOfMemory,
-/// InvalidArgument.
+/// Runs the scoring prompt with float32 rows, once per seed; one profile each. Progress counts tokens over all seeds.
+/// Throws Cancelled, OutOfMemory, InvalidArgument.
+std::vector<HeadProfile> make_profiles(const Model& model, const ProfilingOptions& options,
+                                       const Progress& progress = {});
+
+/// The mean of make_profiles().
 HeadProfile make_profile(const Model& model, const ProfilingOptions& options, const Progress& progress = {});
 
 /// options.profile if given; else the first of profile_places(); else, with options.create_profile, a new one that is

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "heads/head_scores.h"
 #include "heads/profile_report.h"
 #include "razorkv/error.h"
 
@@ -73,6 +74,19 @@ ProfileComparison compare_profiles(const HeadProfile& first, std::span<const Hea
   return {spearman(eligible_scores(shape, a.induction), eligible_scores(shape, b.induction)),
           spearman(eligible_scores(shape, a.echo), eligible_scores(shape, b.echo)),
           head_overlap(first_chosen, second_chosen)};
+}
+
+HeadProfile mean_profile(std::span<const HeadProfile> profiles) {
+  HeadProfile mean = profiles.front();
+  mean.plans.clear();
+  mean.scoring->seeds.clear();
+  std::vector<HeadScores> scores;
+  for (const HeadProfile& profile : profiles) {
+    mean.scoring->seeds.insert(mean.scoring->seeds.end(), profile.scoring->seeds.begin(), profile.scoring->seeds.end());
+    scores.push_back(*profile.scores);
+  }
+  mean.scores = mean_scores(scores);
+  return mean;
 }
 
 }  // namespace razorkv

@@ -38,4 +38,8 @@ struct ProfileComparison {
 ProfileComparison compare_profiles(const HeadProfile& first, std::span<const HeadId> first_chosen,
                                    const HeadProfile& second, std::span<const HeadId> second_chosen);
 
+/// Scores averaged over profiles of one model, made with different seeds; plans are left out. At least one profile, all
+/// with scores.
+HeadProfile mean_profile(std::span<const HeadProfile> profiles);
+
 }  // namespace razorkv
