@@ -3,17 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "model/gguf_file.h"
 #include "model/loaded_model.h"
+#include "model/read_config.h"
 #include "model/unsupported.h"
+#include "model/weight_table.h"
 #include "razorkv/error.h"
 #include "support/tiny_gguf.h"
 
@@ -92,6 +96,15 @@ TEST(BadFile, CutAtTwoHundredPlaces) {
   std::remove(path.c_str());
 }
 
+/// All checks that come before the weights are touched.
+void check_header(const std::string& bytes) {
+  const GgufFile gguf = GgufFile::parse(std::as_bytes(std::span(bytes)), "flipped");
+  if (!unsupported_features(gguf).empty()) throw UnsupportedModel("unsupported");
+  const Config config = read_config(gguf);
+  ModelWeights weights;
+  for (const WeightSpec& spec : weight_table(config, require_architecture(gguf), weights)) find_weight(gguf, spec);
+}
+
 TEST(BadFile, FlippedHeaderBytesNeverCrash) {
   const std::string path = TinyGguf(kSmall).write_temporary();
   const std::string whole = read_file(path);
@@ -103,8 +116,18 @@ TEST(BadFile, FlippedHeaderBytesNeverCrash) {
     for (const int mask : {0x01, 0x80, 0xff}) {
       std::string bytes = whole;
       bytes[i] = static_cast<char>(bytes[i] ^ mask);
-      write_file(path, bytes);
-      refused += load_error(path) == "no error" ? 0U : 1U;
+      bool good = true;
+      try {
+        check_header(bytes);
+      } catch (const Error&) {
+        good = false;
+      }
+      refused += good ? 0U : 1U;
+      // The whole way through the file for some, among them the harmless ones.
+      if (i % 32 == 0 || (good && i % 8 == 0)) {
+        write_file(path, bytes);
+        EXPECT_EQ(load_error(path) == "no error", good) << "byte " << i << " mask " << mask;
+      }
     }
   }
   EXPECT_GT(refused, header);  // of 3 flips per byte
