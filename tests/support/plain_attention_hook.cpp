@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace razorkv::test {
 
@@ -36,42 +37,81 @@ void PlainAttentionHook::compute(std::int64_t layer, const float* q, const float
   const std::int64_t before = static_cast<std::int64_t>(store.k.size()) / row;
   store.k.insert(store.k.end(), k, k + n * row);
   store.v.insert(store.v.end(), v, v + n * row);
-  std::vector<double> weights;
-  std::vector<double> sum(static_cast<std::size_t>(width));
   for (std::int64_t t = 0; t < n; ++t) {
     const std::int64_t end = before + t + 1;
-    const std::int64_t begin = shape.sliding ? std::max<std::int64_t>(0, end - config_.sliding_window) : 0;
     for (std::int64_t head = 0; head < shape.heads; ++head) {
       const std::int64_t kv_head = head / (shape.heads / shape.kv_heads);
-      const float* query = q + (t * shape.heads + head) * width;
-      weights.clear();
-      double largest = -std::numeric_limits<double>::infinity();
-      for (std::int64_t j = begin; j < end; ++j) {
-        const float* key = store.k.data() + j * row + kv_head * width;
-        double logit = 0.0;
-        for (std::int64_t d = 0; d < width; ++d) logit += static_cast<double>(query[d]) * static_cast<double>(key[d]);
-        logit *= static_cast<double>(config_.attention_scale);
-        const auto cap = static_cast<double>(config_.attention_soft_cap);
-        if (cap != 0.0) logit = cap * std::tanh(logit / cap);
-        weights.push_back(logit);
-        largest = std::max(largest, logit);
+      HeadRule rule;
+      if (shape.sliding) {
+        rule = HeadRule::sliding(config_.sliding_window);
+      } else if (!rules_.empty() && end - 1 >= compressed_from_) {
+        rule = rules_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(kv_head)];
       }
-      std::fill(sum.begin(), sum.end(), 0.0);
-      double total = 0.0;
-      for (std::int64_t j = begin; j < end; ++j) {
-        const double weight = std::exp(weights[static_cast<std::size_t>(j - begin)] - largest);
-        const float* value = store.v.data() + j * row + kv_head * width;
-        total += weight;
-        for (std::int64_t d = 0; d < width; ++d) {
-          sum[static_cast<std::size_t>(d)] += weight * static_cast<double>(value[d]);
-        }
-      }
-      float* target = out + (t * shape.heads + head) * width;
-      for (std::int64_t d = 0; d < width; ++d) {
-        target[d] = static_cast<float>(sum[static_cast<std::size_t>(d)] / total);
-      }
+      attend_row(q + (t * shape.heads + head) * width, store.k.data() + kv_head * width,
+                 store.v.data() + kv_head * width, row, end, rule, out + (t * shape.heads + head) * width);
     }
   }
+}
+
+void PlainAttentionHook::compress(std::vector<std::vector<HeadRule>> rules, std::int64_t from) {
+  rules_ = std::move(rules);
+  compressed_from_ = from;
+}
+
+void PlainAttentionHook::attend_row(const float* query, const float* key, const float* value, std::int64_t stride,
+                                    std::int64_t end, const HeadRule& rule, float* out) const {
+  struct Seen {
+    double logit = 0.0;
+    std::vector<double> value;
+  };
+  const auto width = static_cast<std::size_t>(config_.head_width);
+  const auto row = [&](const float* rows, std::int64_t position) {
+    return std::vector<double>(rows + position * stride, rows + position * stride + config_.head_width);
+  };
+  const auto logit = [&](const std::vector<double>& k) {
+    double dot = 0.0;
+    for (std::size_t d = 0; d < width; ++d) dot += static_cast<double>(query[d]) * k[d];
+    dot *= static_cast<double>(config_.attention_scale);
+    const auto cap = static_cast<double>(config_.attention_soft_cap);
+    return cap != 0.0 ? cap * std::tanh(dot / cap) : dot;
+  };
+  std::int64_t window_rows = end;
+  if (!rule.everything) {
+    window_rows = rule.window_floor;
+    if (rule.window_divisor > 0) window_rows = std::max(window_rows, end / rule.window_divisor);
+  }
+  std::vector<Seen> seen;
+  std::vector<double> mean_k(width, 0.0);
+  std::vector<double> mean_v(width, 0.0);
+  std::int64_t dropped = 0;
+  for (std::int64_t j = 0; j < end; ++j) {
+    if (rule.everything || j < rule.sinks || j >= end - window_rows) {
+      seen.push_back({logit(row(key, j)), row(value, j)});
+      continue;
+    }
+    ++dropped;
+    for (std::size_t d = 0; d < width; ++d) {
+      mean_k[d] += row(key, j)[d];
+      mean_v[d] += row(value, j)[d];
+    }
+  }
+  if (dropped > 0 && rule.compensate) {
+    for (std::size_t d = 0; d < width; ++d) {
+      mean_k[d] /= static_cast<double>(dropped);
+      mean_v[d] /= static_cast<double>(dropped);
+    }
+    seen.push_back({logit(mean_k) + std::log(static_cast<double>(dropped)), mean_v});
+  }
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const Seen& s : seen) largest = std::max(largest, s.logit);
+  std::vector<double> sum(width, 0.0);
+  double total = 0.0;
+  for (const Seen& s : seen) {
+    const double weight = std::exp(s.logit - largest);
+    total += weight;
+    for (std::size_t d = 0; d < width; ++d) sum[d] += weight * s.value[d];
+  }
+  for (std::size_t d = 0; d < width; ++d) out[d] = static_cast<float>(sum[d] / total);
 }
 
 }  // namespace razorkv::test
