@@ -173,7 +173,7 @@ TEST_P(Attention, LongContextInHalf) {
     const AttentionCase problem(shape);
     States states = run(problem, problem.whole());
     std::vector<float> out(8);
-    for (std::int64_t g = 0; g < group; ++g) {
+    for (const std::int64_t g : {std::int64_t{0}, group - 1}) {
       const RefOutput expected = problem.expected(0, g);
       finish_state(out.data(), states.o.data() + g * 8, states.l[static_cast<std::size_t>(g)], 8);
       double error = 0.0;

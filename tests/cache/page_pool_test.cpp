@@ -23,7 +23,7 @@ std::size_t resident_bytes() {
 }
 
 TEST(PagePool, PagesAreAlignedDistinctAndWritable) {
-  for (const std::size_t bytes : {1, 64, 1000, 4096, 20480, 3 << 20}) {
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{1, 64, 1000, 4096, 20480, 3 << 20}) {
     PagePool pool(bytes, 0);
     EXPECT_GE(pool.page_bytes(), bytes);
     EXPECT_EQ(pool.page_bytes() % 64, 0U);
@@ -89,7 +89,7 @@ TEST(PagePool, MemoryGoesBackToTheSystem) {
   GTEST_SKIP() << "the shadow memory of the thread sanitizer stays resident";
 #endif
   // 16384 returns page by page, 5000 (5056) slab by slab.
-  for (const std::size_t bytes : {16384, 5000}) {
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{16384, 5000}) {
     PagePool pool(bytes, 0);
     const std::size_t before = resident_bytes();
     std::vector<PageRef> pages;
