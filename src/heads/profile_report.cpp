@@ -62,7 +62,7 @@ std::string table_cell(const ScoreTable& table, const std::vector<HeadId>& ranke
                      is_chosen(chosen, head) ? '*' : ' ');
 }
 
-/// A score as opacity over the panel's ground. Small scores must stay visible: perceived contrast falls off there.
+/// A score is the opacity of the colour over the cell's ground.
 std::string cell(int x, int y, HeadId head, double score, bool sliding, bool marked) {
   const std::string title = fmt::format("<title>layer {}, KV head {}: {:.4f}{}{}</title>", head.layer, head.kv_head,
                                         score, sliding ? ", sliding window" : "", marked ? ", chosen" : "");
@@ -112,14 +112,14 @@ std::string legend(int left, int top) {
   return svg;
 }
 
+// Plain colours, no CSS variables: some viewers know media queries at most.
 constexpr const char* kStyle =
     "<style>\n"
-    "svg{--paper:#ffffff;--ink:#1f2328;--ground:#eef0f2;--heat:#0b5fb0;--sliding:#8a8f98;--mark:#c2410c}\n"
-    "@media (prefers-color-scheme:dark){svg{--paper:#15181c;--ink:#e3e6ea;--ground:#2a2f36;--heat:#5cb3ff;"
-    "--sliding:#7d848e;--mark:#ff9d4d}}\n"
-    ".paper{fill:var(--paper)}text{fill:var(--ink);font-family:sans-serif;font-size:13px}\n"
-    ".head{font-weight:bold}.small{font-size:11px}.ground{fill:var(--ground)}.heat{fill:var(--heat)}\n"
-    ".sliding{fill:var(--sliding)}.mark{fill:none;stroke:var(--mark);stroke-width:3}\n"
+    ".paper{fill:#ffffff}.ground{fill:#eef0f2}.heat{fill:#0b5fb0}.sliding{fill:#8a8f98}\n"
+    ".mark{fill:none;stroke:#c2410c;stroke-width:3}\n"
+    "text{fill:#1f2328;font-family:sans-serif;font-size:13px}.head{font-weight:bold}.small{font-size:11px}\n"
+    "@media (prefers-color-scheme:dark){.paper{fill:#15181c}.ground{fill:#2a2f36}.heat{fill:#5cb3ff}"
+    ".sliding{fill:#7d848e}.mark{stroke:#ff9d4d}text{fill:#e3e6ea}}\n"
     "</style>\n";
 
 }  // namespace

@@ -77,6 +77,21 @@ TEST(CompareProfiles, OverKvHeadsOutsideSlidingLayers) {
   EXPECT_THROW(compare_profiles(a, {}, b, {}), InvalidArgument);
 }
 
+TEST(MeanProfile, AveragesScoresAndListsSeeds) {
+  HeadProfile a = profile_with({{.1, .2}}, {{.5, .0}});
+  a.scoring = ScoringFacts{10, 4, {7}, 0, 100, false, true, false};
+  a.plans["x"] = {};
+  HeadProfile b = a;
+  b.scoring->seeds = {9};
+  b.scores = HeadScores{{{.3, .6}}, {{.5, .4}}};
+  const HeadProfile mean = mean_profile(std::vector<HeadProfile>{a, b});
+  EXPECT_EQ(mean.scoring->seeds, (std::vector<std::uint64_t>{7, 9}));
+  EXPECT_NEAR(mean.scores->induction[0][0], .2, 1e-15);
+  EXPECT_NEAR(mean.scores->echo[0][1], .2, 1e-15);
+  EXPECT_TRUE(mean.plans.empty());
+  EXPECT_EQ(mean.model, a.model);
+}
+
 TEST(TopHeadsTable, RanksBothScoresAndMarksTheChosen) {
   const HeadProfile profile = profile_with({{.1, .2, .3, .4}, {.9, 0, 0, .8}}, {{.0, .0, .0, .75}, {0, 0, 0, 0}});
   const std::vector<HeadId> chosen{{1, 0}};
