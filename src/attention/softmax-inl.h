@@ -20,7 +20,7 @@ namespace razorkv {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// exp(x) for x <= 0, and exactly 0 below -87 (and for -inf). Relative error below 2e-7 elsewhere (measured in tests).
+/// exp(x) for x <= 0, and exactly 0 below -87 (and for -inf).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ExpNegative(D d, V x) {
   const hn::RebindToSigned<D> di;

@@ -71,7 +71,7 @@ TEST(HeadRows, BatchesEqualSingleSteps) {
         }
         EXPECT_EQ(all.comp, expected.comp);
         ASSERT_EQ(all.out.size(), expected.out.size());
-        // Tiles fall differently, so outputs agree to float32 rounding only; measured 5e-7.
+        // Tiles fall differently, so outputs agree to float32 rounding only, of at most 240 rows.
         for (std::size_t i = 0; i < all.out.size(); ++i) ASSERT_NEAR(all.out[i], expected.out[i], 5e-6);
       }
     }
@@ -158,7 +158,8 @@ TEST(HeadRows, EqualDroppedRowsAreRepresentedExactly) {
     const std::vector<float> q = random_row(kWidth, 3);
     const std::vector<float> out = attention_of(local, q, kWidth);
     const std::vector<float> expected = attention_of(whole, q, kWidth);
-    // The uncompressed side sums n + 5 rows in float32, one rounding of at most 2^-24 each. N off by one shows as 1 / N.
+    // The uncompressed side sums n + 5 rows in float32, one rounding of at most 2^-24 each. N off by one shows as 1 /
+    // N.
     const double tolerance = 4e-7 + static_cast<double>(n + 5) * 6e-8;
     for (std::size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], expected[i], tolerance) << n;
   }
