@@ -138,6 +138,11 @@ void HeadRows::compress() try {
   throw OutOfMemory("the system gave no memory to compress a KV head");
 }
 
+void HeadRows::set_rule(const HeadRule& rule) {
+  if (compressing_) throw InvalidArgument("a compressed KV head cannot follow another rule");
+  rule_ = rule;
+}
+
 bool HeadRows::truncate(std::int64_t keep) noexcept {
   if (dropped_ > 0 || keep < 0 || keep > tokens_) return keep == tokens_;
   tokens_ = keep;

@@ -62,6 +62,29 @@ void KvSequence::compress() {
   compressed_ = true;
 }
 
+KvSequence KvSequence::with_policy(std::shared_ptr<const KvPolicy> policy) const {
+  if (compressed_) throw InvalidArgument("a compressed sequence cannot follow another policy");
+  if (policy->streaming && tokens_ > 0) {
+    throw InvalidArgument("streaming prefill must start with an empty sequence; this one holds " +
+                          std::to_string(tokens_) + " tokens");
+  }
+  KvSequence empty(format_, policy, sliding_window_);
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    if (policy->rules[l].size() != layers_[l].size()) {
+      throw InvalidArgument("the KV policy has " + std::to_string(policy->rules[l].size()) + " KV heads in layer " +
+                            std::to_string(l) + ", the sequence has " + std::to_string(layers_[l].size()));
+    }
+  }
+  if (tokens_ == 0) return empty;
+  KvSequence copy = *this;
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    if (sliding_window_[l] > 0) continue;
+    for (std::size_t h = 0; h < layers_[l].size(); ++h) copy.layers_[l][h].set_rule(policy->rules[l][h]);
+  }
+  copy.policy_ = std::move(policy);
+  return copy;
+}
+
 KvUsage KvSequence::usage() const noexcept {
   KvUsage usage;
   usage.tokens = tokens_;

@@ -14,11 +14,12 @@ namespace razorkv {
 
 /// Bytes that one sequence holds. Pages shared with other sequences count in each.
 struct KvUsage {
-  std::int64_t tokens = 0;           ///< context so far
-  std::int64_t rows = 0;             ///< rows held, all heads
-  std::size_t row_bytes = 0;         ///< bytes of those rows
-  std::size_t allocated_bytes = 0;   ///< as allocated, page slack included
-  std::size_t uncompressed_bytes = 0;  ///< rows of the whole context in every head that is not the model's sliding window
+  std::int64_t tokens = 0;          ///< context so far
+  std::int64_t rows = 0;            ///< rows held, all heads
+  std::size_t row_bytes = 0;        ///< bytes of those rows
+  std::size_t allocated_bytes = 0;  ///< as allocated, page slack included
+  std::size_t uncompressed_bytes =
+      0;  ///< rows of the whole context in every head that is not the model's sliding window
 };
 
 /// Copying is a snapshot and costs page references only; both copies go on independently.
@@ -47,6 +48,11 @@ class KvSequence {
   void commit(std::int64_t rows) noexcept;
   /// Applies the policy to what is held and to all that follows.
   void compress();
+
+  /// A copy that follows another policy; shares all pages. One prefill serves many policies that way. Throws
+  /// InvalidArgument when this sequence is compressed or the policy's shape does not fit, and for a streaming policy
+  /// on a sequence that holds rows.
+  KvSequence with_policy(std::shared_ptr<const KvPolicy> policy) const;
 
   KvUsage usage() const noexcept;
 

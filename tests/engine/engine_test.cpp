@@ -83,6 +83,26 @@ TEST(Sequences, RollingBackEqualsNeverHavingFed) {
   EXPECT_EQ(tiny.feed(sequence, question, 30), first);
 }
 
+TEST(Sequences, OnePrefillServesSeveralPolicies) {
+  TinyEngine tiny{TinyOptions{}};
+  const Tokens document = random_tokens(100, tiny.vocabulary(), 14);
+  const Tokens question = random_tokens(10, tiny.vocabulary(), 15);
+  KvSequence base = tiny.engine.new_sequence(tiny.engine.full_policy());
+  tiny.feed(base, document, 64);
+  for (const HeadRule& local : {HeadRule{false, 4, 9, 0, true}, HeadRule{false, 0, 20, 3, false}}) {
+    const auto policy = tiny.mixed(local);
+    KvSequence own = tiny.engine.new_sequence(policy);
+    tiny.feed(own, document, 64);
+    own.compress();
+    KvSequence shared = base.with_policy(policy);
+    shared.compress();
+    EXPECT_EQ(tiny.feed(shared, question, 1), tiny.feed(own, question, 1));
+    EXPECT_THROW(shared.with_policy(policy), InvalidArgument);
+  }
+  EXPECT_THROW(base.with_policy(tiny.mixed({false, 4, 9, 0, true}, true)), InvalidArgument);
+  EXPECT_THROW(base.with_policy(std::make_shared<KvPolicy>()), InvalidArgument);
+}
+
 TEST(Threads, GiveTheSameLogits) {
   const TinyGguf gguf{TinyOptions{}};
   const Tokens tokens = random_tokens(44, 96, 12);
