@@ -16,16 +16,23 @@ std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); 
 
 }  // namespace
 
-HeadRows::HeadRows(const RowFormat& format, const HeadRule& rule) : format_(format), rule_(rule) {
+HeadRows::HeadRows(const RowFormat& format, const HeadRule& rule) : format_(format) {
   if (format.width < 1) throw InvalidArgument(fmt::format("a head is at least 1 wide, not {}", format.width));
-  if (rule.everything) return;
-  if (rule.sinks < 0) throw InvalidArgument(fmt::format("a head keeps 0 or more sinks, not {}", rule.sinks));
-  if (rule.window_floor < 1) {
-    throw InvalidArgument(fmt::format("a head's window is at least 1 row, not {}", rule.window_floor));
+  set_rule(rule);
+}
+
+void HeadRows::set_rule(const HeadRule& rule) {
+  if (compressing_) throw InvalidArgument("a compressed KV head cannot follow another rule");
+  if (!rule.everything) {
+    if (rule.sinks < 0) throw InvalidArgument(fmt::format("a head keeps 0 or more sinks, not {}", rule.sinks));
+    if (rule.window_floor < 1) {
+      throw InvalidArgument(fmt::format("a head's window is at least 1 row, not {}", rule.window_floor));
+    }
+    if (rule.window_divisor < 0) {
+      throw InvalidArgument(fmt::format("a window's divisor is 0 (none) or positive, not {}", rule.window_divisor));
+    }
   }
-  if (rule.window_divisor < 0) {
-    throw InvalidArgument(fmt::format("a window's divisor is 0 (none) or positive, not {}", rule.window_divisor));
-  }
+  rule_ = rule;
 }
 
 const std::byte* HeadRows::paged_row(std::int64_t position) const noexcept {
@@ -136,11 +143,6 @@ void HeadRows::compress() try {
   commit(0);
 } catch (const std::bad_alloc&) {
   throw OutOfMemory("the system gave no memory to compress a KV head");
-}
-
-void HeadRows::set_rule(const HeadRule& rule) {
-  if (compressing_) throw InvalidArgument("a compressed KV head cannot follow another rule");
-  rule_ = rule;
 }
 
 bool HeadRows::truncate(std::int64_t keep) noexcept {
