@@ -72,7 +72,8 @@ class HeadRows {
   /// call does nothing, nor does a call on a head that keeps everything. Throws OutOfMemory; then nothing changed.
   void compress();
 
-  /// Another rule for a head that is not compressed yet. Throws InvalidArgument once it is, and for a rule out of range.
+  /// Another rule for a head that is not compressed yet. Throws InvalidArgument once it is, and for a rule out of
+  /// range.
   void set_rule(const HeadRule& rule);
 
   /// Gives back the first `keep` committed rows' state. Only possible while nothing was dropped
