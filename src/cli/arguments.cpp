@@ -15,7 +15,12 @@ std::vector<std::string> normalized_arguments(int argc, const char* const* argv)
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (const auto text = texts.find(argument); text != texts.end() && i + 1 < argc) {
-      out.push_back(text->second + "=" + argv[++i]);
+      const std::string value = argv[++i];
+      if (value.empty()) {
+        out.insert(out.end(), {text->second, value});
+      } else {
+        out.push_back(text->second + "=" + value);
+      }
       continue;
     }
     const std::string name = argument.substr(0, argument.find('='));

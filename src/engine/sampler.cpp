@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "engine/grammar_check.h"
 #include "razorkv/error.h"
 
 namespace razorkv {
@@ -63,6 +64,7 @@ Sampler::Sampler(std::shared_ptr<const Vocabulary> vocabulary, const SamplingPar
   const auto size = static_cast<std::int32_t>(vocabulary_->size());
 
   if (!params_.grammar.empty()) {
+    check_grammar(params_.grammar, params_.grammar_root, *vocabulary_);
     try {
       grammar_.reset(
           llama_sampler_init_grammar(vocabulary_->handle(), params_.grammar.c_str(), params_.grammar_root.c_str()));

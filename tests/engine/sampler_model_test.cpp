@@ -154,6 +154,31 @@ TEST_F(SamplerModel, GrammarRulesOutTokens) {
   }
 }
 
+TEST_F(SamplerModel, GrammarsThatLibllamaTakesAreGoodAndOthersAreNamed) {
+  const std::string deep(150, '(');
+  const std::string closed = "root ::= " + deep + "\"a\"" + std::string(150, ')');
+  for (const std::string& good : std::vector<std::string>{
+           "root ::= \"a\"", "# c\nroot ::= item+ # d\nitem ::= \"- \" [^\\r\\n\\x0b-\\x0c] {2,5} \"\\n\"\n",
+           "root ::=\n  ( \"a\" |\n \"b\" )* \"\\\"\" . [a-z\\]-]? | x{3} y{1,}\nx ::= \"\\u00e9\"\r\ny ::= \"z\"\n",
+           "root ::= <|im_end|> | !<[5]>", closed}) {
+    SamplingParams params = greedy();
+    params.grammar = good;
+    EXPECT_NO_THROW(Sampler(vocabulary_, params)) << good;
+  }
+  const std::string too_deep = "root ::= " + std::string(100000, '(');
+  for (const std::string& bad :
+       std::vector<std::string>{"x", "root = \"a\"", "root ::= \"a", "root ::= [a", "root ::= \"\\q\"", "root ::= *",
+                                "root ::= \"a\"{3,1}", "root ::= \"a\"{99999}", "root ::= )", "root ::= (\"a\"",
+                                "root ::= other", "root ::= <no such token>", "root ::= <[49152]>", "root ::= \"\\x4\"",
+                                std::string("root ::= \"a\"\0", 13), "root ::= \"\xFF\"", too_deep}) {
+    SamplingParams params = greedy();
+    params.grammar = bad;
+    testing::internal::CaptureStderr();
+    EXPECT_THROW(Sampler(vocabulary_, params), InvalidArgument) << bad.substr(0, 80);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << bad.substr(0, 80);
+  }
+}
+
 TEST_F(SamplerModel, BadLogitsAreErrors) {
   for (const SamplingParams& params : {greedy(), plain()}) {
     Sampler sampler(vocabulary_, params);

@@ -4,7 +4,6 @@
 #include <gguf.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,56 +12,23 @@
 #include "model/vocabulary.h"
 #include "razorkv/error.h"
 #include "support/tiny_gguf.h"
+#include "support/tiny_vocabulary.h"
 
 namespace razorkv {
 namespace {
 
-constexpr std::int64_t kTokens = 300;
-
-// A SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then letters.
-std::vector<std::string> texts() {
-  std::vector<std::string> out = {"<unk>", "<s>", "</s>"};
-  for (int byte = 0; byte < 256; ++byte) {
-    char text[8];
-    std::snprintf(text, sizeof text, "<0x%02X>", static_cast<unsigned>(byte));
-    out.emplace_back(text);
-  }
-  out.emplace_back("▁");
-  while (out.size() < kTokens) out.push_back("w" + std::to_string(out.size()));
-  return out;
-}
-
-void set_tokens(gguf_context* gguf, const std::vector<std::string>& tokens) {
-  std::vector<const char*> pointers;
-  for (const std::string& token : tokens) pointers.push_back(token.c_str());
-  gguf_set_arr_str(gguf, "tokenizer.ggml.tokens", pointers.data(), pointers.size());
-}
-
-void set_vocabulary(gguf_context* gguf) {
-  gguf_set_val_str(gguf, "tokenizer.ggml.model", "llama");
-  set_tokens(gguf, texts());
-  std::vector<float> scores(kTokens);
-  for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = -static_cast<float>(i);
-  gguf_set_arr_data(gguf, "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, scores.data(), scores.size());
-  std::vector<std::int32_t> types(kTokens, 1);
-  types[0] = 2;
-  types[1] = types[2] = 3;
-  for (std::size_t i = 3; i < 259; ++i) types[i] = 6;
-  gguf_set_arr_data(gguf, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(), types.size());
-}
-
 std::string write(const std::function<void(gguf_context*)>& edit) {
   test::TinyOptions options;
-  options.vocabulary = kTokens;
+  options.vocabulary = test::kTinyVocabulary;
   test::TinyGguf model(options);
-  model.edit_metadata(set_vocabulary);
+  model.edit_metadata(test::set_tiny_vocabulary);
   model.edit_metadata(edit);
   return model.write_temporary();
 }
 
 TEST(VocabularyCheck, GoodOneOpens) {
   const auto vocabulary = Vocabulary::open(write([](gguf_context*) {}));
-  EXPECT_EQ(vocabulary->size(), kTokens);
+  EXPECT_EQ(vocabulary->size(), test::kTinyVocabulary);
   EXPECT_EQ(vocabulary->detokenize(vocabulary->tokenize("hé", false, false)), "hé");
   EXPECT_THROW(ChatTemplate{vocabulary}, UnsupportedModel);  // has none
   EXPECT_NO_THROW(ChatTemplate(vocabulary, "chatml"));
@@ -99,12 +65,12 @@ TEST(VocabularyCheck, BadVocabulariesAreRefused) {
   refused([](gguf_context* gguf) { gguf_set_val_str(gguf, "tokenizer.ggml.model", "no_vocab"); });
   refused([](gguf_context* gguf) { gguf_set_val_str(gguf, "tokenizer.ggml.model", "bert"); });
   refused([](gguf_context* gguf) { gguf_remove_key(gguf, "tokenizer.ggml.tokens"); });
-  refused([](gguf_context* gguf) { set_tokens(gguf, {}); });
-  refused([](gguf_context* gguf) { set_tokens(gguf, {"a", "b"}); });
+  refused([](gguf_context* gguf) { test::set_tokens(gguf, {}); });
+  refused([](gguf_context* gguf) { test::set_tokens(gguf, {"a", "b"}); });
   refused([](gguf_context* gguf) {
-    std::vector<std::string> twice = texts();
+    std::vector<std::string> twice = test::tiny_vocabulary();
     twice[7] = twice[280];
-    set_tokens(gguf, twice);
+    test::set_tokens(gguf, twice);
   });
   refused([](gguf_context* gguf) {
     const float scores[] = {1.0F, 2.0F};
