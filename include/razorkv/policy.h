@@ -17,10 +17,11 @@ enum class PrefillMode : std::uint8_t {
 
 struct PolicyOptions {
   /// "full", "razor", "razor-nocomp" (no compensation token), "streaming-llm" (sinks and window in every head),
-  /// "random" (as razor, protected heads drawn at random), "duo" (imported pattern).
+  /// "random" (as razor, protected heads drawn at random), "duo" (the DuoAttention pattern `profile`, whose own sizes
+  /// come before `sinks` and `window`).
   std::string policy = "razor";
   /// Protected KV heads: "paper", "safe", "wide", "INDUCTION+ECHO" shares such as "0.3+0.02", a list "LAYER:HEAD,...",
-  /// "all", "none", "random:SEED".
+  /// "all", "none", "random:SEED" (also :COUNT or :SHARES), "lists" (of the JSON file `profile`).
   std::string heads = "wide";
   std::int64_t sinks = 4;
   std::int64_t window = 4000;       ///< rows, floor of the window
@@ -28,7 +29,8 @@ struct PolicyOptions {
   PrefillMode prefill = PrefillMode::exact;
   std::string profile;         ///< path of a head profile or of a pattern to import; empty = look it up
   bool create_profile = true;  ///< make and keep a profile when none is found
-  /// Bytes that the cache may take at `budget_tokens` of context; window and share are chosen to fit. 0 = no limit.
+  /// Bytes of the rows kept at `budget_tokens` of context; a policy that takes more gets a narrower window, then fewer
+  /// protected heads, until it fits. 0 = no limit.
   std::int64_t budget_bytes = 0;
   std::int64_t budget_tokens = 0;
   KvType kv_type = KvType::f16;  ///< row type that the budget is counted in
@@ -44,7 +46,8 @@ class Policy {
   /// Throws InvalidArgument, FileError, Cancelled.
   static Policy make(const Model& model, const PolicyOptions& options, const Progress& progress = {});
 
-  /// For people: "razor, 23 of 48 KV heads kept whole, window max(4000, n/5), 4 sinks, compensation token".
+  /// For people: "razor: 23 of 48 KV heads kept whole (wide), others 4 sinks, window max(4000, n/5), compensation
+  /// token".
   std::string description() const;
   const std::string& name() const;
   std::int64_t protected_heads() const;
