@@ -210,9 +210,10 @@ TEST(Command, ChatNeedsATemplate) {
 }
 
 TEST(Command, InterruptEndsGeneration) {
-  const CommandResult stopped = run_command({"run", "-m", tiny_model(), "-t", "1", "-p", "x", "-c", "100000000", "-n",
-                                             "100000000", "--temp", "0", "--policy", "full"},
-                                            {{}, [](pid_t child) { kill(child, SIGINT); }, 60.0});
+  const CommandResult stopped =
+      run_command({"run", "-m", tiny_model(), "-t", "1", "-p", "x", "-c", "100000000", "-n", "100000000", "--temp", "0",
+                   "--policy", "full", "--grammar", "root ::= [a-z0-9] root"},
+                  {{}, [](pid_t child) { kill(child, SIGINT); }, 60.0});
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_NE(stopped.err.find("interrupted"), std::string::npos) << stopped.err;
   EXPECT_NE(stopped.err.find("tokens/s"), std::string::npos);
