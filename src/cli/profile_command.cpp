@@ -30,6 +30,7 @@ struct ProfileArguments {
   ProfilingOptions profiling;
   std::string ids;
   std::string rope = "post";
+  std::string prefix = "auto";
   std::string heads = "wide";
   std::string output;
   std::string svg;
@@ -51,6 +52,11 @@ void set_id_range(const std::string& text, ScoringPromptSettings& prompt) {
     if (high_error == std::errc{} && last == end && prompt.id_high > prompt.id_low) return;
   }
   throw InvalidArgument("--ids: expected LOW:HIGH with LOW below HIGH, found '" + text + "'");
+}
+
+ScoringPrefix prefix_kind(const std::string& name) {
+  if (name == "bos") return ScoringPrefix::bos;
+  return name == "none" ? ScoringPrefix::none : ScoringPrefix::as_prompts;
 }
 
 json heads_json(const std::vector<HeadId>& heads) {
@@ -102,6 +108,7 @@ void run_profile(const ProfileArguments& arguments) {
   ProfilingOptions profiling = arguments.profiling;
   if (!arguments.ids.empty()) set_id_range(arguments.ids, profiling.prompt);
   profiling.before_rope = arguments.rope == "pre";
+  profiling.prefix = prefix_kind(arguments.prefix);
   const HeadChoice choice = parse_head_choice(arguments.heads);
   const Model model = arguments.model.load();
 
@@ -214,6 +221,9 @@ void add_profile_command(CLI::App& app) {
   command->add_option("--ids", arguments->ids, "Range of the random ids (default: all ordinary tokens)")
       ->type_name("LOW:HIGH");
   command->add_flag("--distinct", prompt.distinct, "No id twice in the block");
+  command->add_option("--prefix", arguments->prefix, "BOS in front: auto (as the model's prompts have it), bos or none")
+      ->check(CLI::IsMember({"auto", "bos", "none"}))
+      ->capture_default_str();
   command->add_option("--rope", arguments->rope, "Score queries and keys before (pre) or after (post) RoPE")
       ->check(CLI::IsMember({"pre", "post"}))
       ->capture_default_str();

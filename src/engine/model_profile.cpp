@@ -29,7 +29,9 @@ ScoringPrompt prompt_for(const Model& model, const ProfilingOptions& options, st
   if (!settings.usable) settings.usable = [&](Token token) { return is_ordinary(vocabulary, token); };
   ScoringVocabulary facts;
   facts.size = std::min(vocabulary.size(), model.impl()->loaded->config().vocabulary);
-  if (vocabulary.bos() >= 0) facts.bos = vocabulary.bos();
+  const bool wanted =
+      options.prefix == ScoringPrefix::bos || (options.prefix == ScoringPrefix::as_prompts && vocabulary.adds_bos());
+  if (wanted && vocabulary.bos() >= 0) facts.bos = vocabulary.bos();
   return make_scoring_prompt(settings, facts, model.impl()->loaded->config().context);
 }
 

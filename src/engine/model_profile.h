@@ -12,11 +12,20 @@
 
 namespace razorkv {
 
+/// The token in front of the scoring prompt. It changes scores: BOS takes attention that the block then lacks. Measured
+/// on Qwen2.5-Coder-0.5B, whose prompts have no BOS, 500 ids: induction of head 16:1 0.95 without, 0.86 with it.
+enum class ScoringPrefix : std::uint8_t {
+  as_prompts,  ///< BOS where the vocabulary puts it in front of prompts, else nothing
+  bos,         ///< BOS where the vocabulary has one
+  none
+};
+
 struct ProfilingOptions {
   ScoringPromptSettings prompt;            ///< its seed is replaced by each of `seeds`
   std::vector<std::uint64_t> seeds = {1};  ///< scores are the mean over them
   bool before_rope = false;                ///< score queries and keys before RoPE
-  int threads = 0;                         ///< 0 = all usable processors
+  ScoringPrefix prefix = ScoringPrefix::as_prompts;
+  int threads = 0;  ///< 0 = all usable processors
   std::int64_t micro_batch = 512;
 };
 

@@ -21,7 +21,7 @@ struct ScoringPromptSettings {
 
 struct ScoringVocabulary {
   std::int64_t size = 0;
-  std::optional<std::int32_t> bos;  ///< put in front where there is one
+  std::optional<std::int32_t> bos;  ///< put in front where given
 };
 
 struct ScoringPrompt {

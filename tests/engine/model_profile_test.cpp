@@ -1,5 +1,6 @@
 #include "engine/model_profile.h"
 
+#include <gguf.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -209,6 +210,24 @@ TEST(MakeProfile, SlidingLayersScoreNothing) {
       EXPECT_EQ(scores.induction[layer][0] == 0.0, loaded->config().layers[layer].sliding) << layer;
     }
   }
+}
+
+TEST(MakeProfile, PrefixIsBosWherePromptsBeginWithIt) {
+  ProfilingOptions options;
+  options.prompt.block = 10;
+  options.threads = 1;
+  const auto prefixed = [&](const test::TinyGguf& gguf, ScoringPrefix prefix) {
+    const ModelFile file(gguf);
+    options.prefix = prefix;
+    return make_profile(Model::load(file.path()), options).scoring->prefix;
+  };
+  test::TinyGguf adds = test::retrieval_model();
+  test::TinyGguf adds_none = test::retrieval_model();
+  adds_none.edit_metadata([](gguf_context* gguf) { gguf_set_val_bool(gguf, "tokenizer.ggml.add_bos_token", false); });
+  EXPECT_TRUE(prefixed(adds, ScoringPrefix::as_prompts));
+  EXPECT_FALSE(prefixed(adds_none, ScoringPrefix::as_prompts));
+  EXPECT_TRUE(prefixed(adds_none, ScoringPrefix::bos));
+  EXPECT_FALSE(prefixed(adds, ScoringPrefix::none));
 }
 
 TEST(MakeProfile, SeveralSeedsAreAveraged) {
