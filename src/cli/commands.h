@@ -18,5 +18,6 @@ void add_chat_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
 
 }  // namespace razorkv::cli

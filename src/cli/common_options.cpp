@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
 
-#include "base/input_file.h"
+#include "base/text_file.h"
 #include "cli/progress_bar.h"
 #include "razorkv/error.h"
 
@@ -142,19 +141,6 @@ SamplingParams SamplingArguments::resolved() const {
     if (!params.grammar.empty()) throw InvalidArgument("give --grammar or --grammar-file, not both");
     out.grammar = read_text_file(grammar_file);
   }
-  return out;
-}
-
-std::string read_text_file(const std::string& path) {
-  InputFile file(path);
-  std::string out(file.size(), '\0');
-  std::size_t done = 0;
-  while (done < out.size()) {
-    const std::size_t count = file.read(std::as_writable_bytes(std::span(out).subspan(done)));
-    if (count == 0) break;
-    done += count;
-  }
-  out.resize(done);
   return out;
 }
 

@@ -60,7 +60,4 @@ struct SamplingArguments {
   SamplingParams resolved() const;
 };
 
-/// The whole of a file. Throws FileError.
-std::string read_text_file(const std::string& path);
-
 }  // namespace razorkv::cli

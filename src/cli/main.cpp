@@ -37,8 +37,13 @@ int main(int argc, char** argv) {
   razorkv::cli::add_info_command(app);
   razorkv::cli::add_tokenize_command(app);
   razorkv::cli::add_profile_command(app);
+  razorkv::cli::add_eval_command(app);
   try {
     std::vector<std::string> arguments = razorkv::cli::normalized_arguments(argc, argv);
+    const auto named = [&](const CLI::App* command) { return command->get_name() == arguments[0]; };
+    if (!arguments.empty() && !arguments[0].starts_with('-') && app.get_subcommands(named).empty()) {
+      return fail("unknown command '" + arguments[0] + "' (see razorkv --help)");
+    }
     std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes a vector
     app.parse(arguments);
     return 0;

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "cli/common_options.h"
+#include "base/text_file.h"
 #include "razorkv/error.h"
 
 namespace razorkv::cli {

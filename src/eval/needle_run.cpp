@@ -1,0 +1,148 @@
+#include "eval/needle_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "base/processors.h"
+#include "engine/engine.h"
+#include "engine/model_handle.h"
+#include "engine/policy_handle.h"
+#include "engine/prefill.h"
+#include "razorkv/error.h"
+
+namespace razorkv {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+EngineSettings engine_settings(const SessionOptions& options) {
+  EngineSettings settings;
+  settings.threads = options.threads > 0 ? options.threads : usable_processors();
+  settings.threads_batch = options.threads_batch > 0 ? options.threads_batch : settings.threads;
+  settings.row_type = options.kv_type == KvType::f32 ? RowType::f32 : RowType::f16;
+  settings.kv_budget_bytes = options.kv_budget_bytes;
+  return settings;
+}
+
+Token most_likely(std::span<const float> logits) {
+  return static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+NeedleColumn describe(const PolicyColumn& column, const Policy& policy, const HeadShape& shape, std::int64_t tokens) {
+  NeedleColumn out;
+  out.name = column.name;
+  out.policy = policy.name();
+  out.description = policy.description();
+  const std::vector<HeadId> eligible = shape.eligible();
+  out.heads = static_cast<std::int64_t>(eligible.size());
+  for (const HeadId id : eligible) {
+    const HeadRule& rule =
+        policy.impl()->rules->rules[static_cast<std::size_t>(id.layer)][static_cast<std::size_t>(id.kv_head)];
+    if (rule.everything) {
+      out.protected_heads.push_back(id);
+      continue;
+    }
+    out.sinks = rule.sinks;
+    out.window_floor = rule.window_floor;
+    out.window_divisor = rule.window_divisor;
+    out.window = rule.window(tokens);
+    out.compensation = rule.compensate;
+  }
+  return out;
+}
+
+class Runner {
+ public:
+  Runner(const Model& model, const NeedleRunOptions& options)
+      : model_(model), options_(options), engine_(model.impl()->loaded, engine_settings(options.session)) {
+    engine_.set_cancel_flag(options.cancel);
+  }
+
+  Engine& engine() { return engine_; }
+
+  NeedleAnswer answer(KvSequence& sequence, const Needle& needle) {
+    NeedleAnswer out;
+    std::span<const float> logits = prefill(engine_, sequence, needle.question, options_.session.micro_batch);
+    while (static_cast<std::int64_t>(out.tokens.size()) < options_.new_tokens) {
+      const Token token = most_likely(logits);
+      if (model_.ends_generation(token)) break;
+      out.tokens.push_back(token);
+      if (static_cast<std::int64_t>(out.tokens.size()) == options_.new_tokens) break;
+      logits = prefill(engine_, sequence, std::array<Token, 1>{token}, 1);
+    }
+    out.text = model_.detokenize(out.tokens);
+    out.found = needle_found(needle, out.text);
+    return out;
+  }
+
+ private:
+  const Model& model_;
+  const NeedleRunOptions& options_;
+  Engine engine_;
+};
+
+}  // namespace
+
+NeedleResult run_needles(const Model& model, const NeedleTask& task, const std::vector<PolicyColumn>& columns,
+                         const NeedleRunOptions& options, const Progress& progress) {
+  const auto length = static_cast<std::int64_t>(task.context.size());
+  const HeadShape shape = HeadShape::of(model.impl()->loaded->config());
+  std::int64_t longest = 0;
+  for (const Needle& needle : task.needles) {
+    longest = std::max(longest, static_cast<std::int64_t>(needle.question.size()));
+  }
+  const std::int64_t needed = length + longest + options.new_tokens;
+  if (needed > model.info().context) {
+    throw InvalidArgument(fmt::format("context, question and answer take {} tokens, the model was trained for {}",
+                                      needed, model.info().context));
+  }
+  std::vector<Policy> policies;
+  for (const PolicyColumn& column : columns) policies.push_back(Policy::make(model, column.options, progress));
+
+  const auto questions = static_cast<std::int64_t>(task.needles.size());
+  const std::int64_t question_work = longest + options.new_tokens * 4;  // tokens of prefill that take about as long
+  const std::int64_t total = length + static_cast<std::int64_t>(columns.size()) * questions * question_work;
+  std::int64_t done = 0;
+  const auto advance = [&](std::int64_t work) {
+    done += work;
+    if (progress && !progress(done, total)) throw Cancelled("stopped; no result was written");
+  };
+
+  NeedleResult result;
+  Runner runner(model, options);
+  KvSequence whole = runner.engine().new_sequence(runner.engine().full_policy());
+  const Clock::time_point start = Clock::now();
+  prefill(runner.engine(), whole, task.context, options.session.micro_batch,
+          [&](std::int64_t fed, std::int64_t) { return !progress || progress(fed, total); });
+  done = length;
+  result.prefill_seconds = seconds_since(start);
+  result.uncompressed_bytes = whole.usage().allocated_bytes;
+
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    NeedleColumn column = describe(columns[c], policies[c], shape, length);
+    const Clock::time_point compressing = Clock::now();
+    KvSequence compressed = whole.with_policy(policies[c].impl()->rules);
+    compressed.compress();
+    column.compress_seconds = seconds_since(compressing);
+    column.kv_bytes = compressed.usage().allocated_bytes;
+    column.kv_row_bytes = compressed.usage().row_bytes;
+    const Clock::time_point answering = Clock::now();
+    for (const Needle& needle : task.needles) {
+      KvSequence sequence = compressed;
+      column.answers.push_back(runner.answer(sequence, needle));
+      if (column.answers.back().found) ++column.found;
+      column.kv_end_bytes = std::max(column.kv_end_bytes, sequence.usage().allocated_bytes);
+      advance(question_work);
+    }
+    column.answer_seconds = seconds_since(answering);
+    result.columns.push_back(std::move(column));
+  }
+  return result;
+}
+
+}  // namespace razorkv
