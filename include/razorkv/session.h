@@ -37,7 +37,7 @@ struct SessionStatistics {
   std::size_t compute_bytes = 0;          ///< activations and scratch
 };
 
-/// The state of a session at one moment. Costs references to pages, not copies. Valid while its session lives.
+/// The state of a session at one moment, for that session only. Costs references to pages, not copies.
 class Snapshot {
  public:
   std::int64_t tokens() const;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "razorkv/error.h"
 
@@ -12,7 +14,9 @@ std::span<const float> prefill(Engine& engine, KvSequence& sequence, std::span<c
   if (tokens.empty()) throw InvalidArgument("nothing to feed: the token list is empty");
   if (micro_batch < 1) throw InvalidArgument("the micro-batch must be at least 1 token");
   const auto total = static_cast<std::int64_t>(tokens.size());
-  KvSequence before = sequence;
+  // One batch is all or nothing by itself, and a snapshot has its price: the tail pages that it shares are copied.
+  std::optional<KvSequence> before;
+  if (total > micro_batch) before = sequence;
   std::span<const float> logits;
   try {
     for (std::int64_t done = 0; done < total;) {
@@ -25,7 +29,7 @@ std::span<const float> prefill(Engine& engine, KvSequence& sequence, std::span<c
       if (progress && !progress(done, total) && !last) throw Cancelled("stopped while reading the prompt");
     }
   } catch (...) {
-    sequence = std::move(before);
+    if (before) sequence = std::move(*before);
     throw;
   }
   return logits;

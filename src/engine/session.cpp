@@ -49,7 +49,7 @@ EngineSettings engine_settings(const SessionOptions& options) {
 }  // namespace
 
 struct Snapshot::Impl {
-  const Session::Impl* owner;
+  std::shared_ptr<Engine> engine;  // of its session; the pages must not outlive it
   KvSequence sequence;
   std::vector<Token> tokens;
   std::vector<float> logits;
@@ -62,15 +62,15 @@ struct Session::Impl {
       : model(std::move(session_model)),
         options(filled(model, session_options)),
         policy(session_policy),
-        engine(model.impl()->loaded, engine_settings(options)),
-        sequence(engine.new_sequence(policy.impl()->rules)) {
-    engine.set_cancel_flag(&cancel);
+        engine(std::make_shared<Engine>(model.impl()->loaded, engine_settings(options))),
+        sequence(engine->new_sequence(policy.impl()->rules)) {
+    engine->set_cancel_flag(&cancel);
   }
 
   Model model;
   SessionOptions options;
   Policy policy;
-  Engine engine;
+  std::shared_ptr<Engine> engine;
   KvSequence sequence;
   std::vector<Token> tokens;
   std::vector<float> logits;
@@ -100,11 +100,18 @@ void Session::feed(std::span<const Token> tokens, const Progress& progress) {
                       std::to_string(self.sequence.tokens()) + " are in use and " + std::to_string(n) +
                       " more were to come. Use a longer context (-c) or a shorter text");
   }
-  self.tokens.reserve(self.tokens.size() + tokens.size());
   const Stopwatch watch;
-  const std::span<const float> logits = prefill(self.engine, self.sequence, tokens, self.options.micro_batch, progress);
-  self.logits.assign(logits.begin(), logits.end());
+  const std::size_t before = self.tokens.size();
+  self.logits.reserve(static_cast<std::size_t>(self.engine->model().config().vocabulary));
   self.tokens.insert(self.tokens.end(), tokens.begin(), tokens.end());
+  try {
+    const std::span<const float> logits =
+        prefill(*self.engine, self.sequence, tokens, self.options.micro_batch, progress);
+    self.logits.assign(logits.begin(), logits.end());
+  } catch (...) {
+    self.tokens.resize(before);
+    throw;
+  }
   if (n == 1) {
     self.times.decode_tokens += 1;
     self.times.decode_seconds += watch.seconds();
@@ -117,18 +124,18 @@ void Session::feed(std::span<const Token> tokens, const Progress& progress) {
 void Session::compress() {
   const Stopwatch watch;
   impl_->sequence.compress();
-  impl_->engine.pool().trim();
+  impl_->engine->pool().trim();
   impl_->times.compress_seconds += watch.seconds();
 }
 
 Snapshot Session::snapshot() const {
   return Snapshot(std::make_shared<const Snapshot::Impl>(
-      Snapshot::Impl{impl_.get(), impl_->sequence, impl_->tokens, impl_->logits}));
+      Snapshot::Impl{impl_->engine, impl_->sequence, impl_->tokens, impl_->logits}));
 }
 
 void Session::restore(const Snapshot& snapshot) {
   const Snapshot::Impl& saved = *snapshot.impl();
-  if (saved.owner != impl_.get()) throw InvalidArgument("the snapshot was made by another session");
+  if (saved.engine != impl_->engine) throw InvalidArgument("the snapshot was made by another session");
   KvSequence sequence = saved.sequence;
   std::vector<Token> tokens = saved.tokens;
   std::vector<float> logits = saved.logits;
@@ -138,17 +145,17 @@ void Session::restore(const Snapshot& snapshot) {
 }
 
 void Session::clear() {
-  impl_->sequence = impl_->engine.new_sequence(impl_->policy.impl()->rules);
+  impl_->sequence = impl_->engine->new_sequence(impl_->policy.impl()->rules);
   impl_->tokens.clear();
   impl_->logits.clear();
 }
 
 void Session::save(const std::string& path) const {
-  write_state(path, impl_->engine, impl_->sequence, {impl_->tokens, impl_->logits, impl_->policy.description()});
+  write_state(path, *impl_->engine, impl_->sequence, {impl_->tokens, impl_->logits, impl_->policy.description()});
 }
 
 void Session::load(const std::string& path) {
-  LoadedState loaded = read_state(path, impl_->engine, impl_->policy.impl()->rules, impl_->policy.description());
+  LoadedState loaded = read_state(path, *impl_->engine, impl_->policy.impl()->rules, impl_->policy.description());
   const auto n = static_cast<std::int64_t>(loaded.state.tokens.size());
   if (n > impl_->options.context) {
     throw ContextFull("the saved state holds " + std::to_string(n) + " tokens, the context " +
@@ -162,13 +169,13 @@ void Session::load(const std::string& path) {
 SessionStatistics Session::statistics() const {
   SessionStatistics statistics = impl_->times;
   const KvUsage usage = impl_->sequence.usage();
-  const PoolStats pool = impl_->engine.pool_stats();
+  const PoolStats pool = impl_->engine->pool_stats();
   statistics.tokens = usage.tokens;
   statistics.kv_bytes = usage.allocated_bytes;
   statistics.kv_row_bytes = usage.row_bytes;
   statistics.kv_peak_bytes = pool.peak_bytes;
   statistics.kv_uncompressed_bytes = usage.uncompressed_bytes;
-  statistics.compute_bytes = impl_->engine.compute_bytes();
+  statistics.compute_bytes = impl_->engine->compute_bytes();
   return statistics;
 }
 

@@ -2,25 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 #include <thread>
 #include <vector>
 
 #include "razorkv/error.h"
+#include "support/resident_memory.h"
 
 namespace razorkv::test {
 namespace {
-
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t size = 0;
-  std::size_t resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 TEST(PagePool, PagesAreAlignedDistinctAndWritable) {
   for (const std::size_t bytes : std::initializer_list<std::size_t>{1, 64, 1000, 4096, 20480, 3 << 20}) {
