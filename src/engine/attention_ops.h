@@ -12,7 +12,7 @@ namespace razorkv {
 /// One per compiled graph. Each layer becomes: store (rows to pages) -> attend -> observe (only when wanted).
 class AttentionOps : public AttentionHook {
  public:
-  AttentionOps(const Config& config, BatchRun& run, bool observed) : config_(config), run_(run), observed_(observed) {}
+  AttentionOps(BatchRun& run, bool observed) : run_(run), observed_(observed) {}
 
   ggml_tensor* attend(ggml_context* context, ggml_cgraph* graph, std::int64_t layer,
                       const LayerTensors& tensors) override;
@@ -23,7 +23,6 @@ class AttentionOps : public AttentionHook {
   };
 
  private:
-  const Config& config_;
   BatchRun& run_;
   bool observed_;
   std::deque<LayerOp> layers_;  // addresses are handed to ggml and must not move

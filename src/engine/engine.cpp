@@ -32,7 +32,7 @@ struct ThreadpoolFree {
 
 struct ReadyGraph {
   ReadyGraph(const LoadedModel& model, const GraphShape& shape, BatchRun& run)
-      : ops(model.config(), run, shape.observed), graph(model, shape, ops) {}
+      : ops(run, shape.observed), graph(model, shape, ops) {}
   AttentionOps ops;
   CompiledGraph graph;
 };
