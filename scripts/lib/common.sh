@@ -5,6 +5,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/razorkv
 BUILD=$ROOT/build
 JOBS=${RAZORKV_JOBS:-$(nproc)}
+# Objects compiled in one checkout serve another.
+export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
 
 say() { printf '%s\n' "$*" >&2; }
 

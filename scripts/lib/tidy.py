@@ -1,6 +1,6 @@
 """clang-tidy over src/, remembering by content which files passed.
 
-Arguments: repository root, build folder with compile_commands.json, parallel jobs. A file is checked again when its
+Arguments: repository root, build folder with compile_commands.json, parallel jobs, cache folder. A file is checked again when its
 preprocessed text (with comments, for NOLINT), the configuration or the version of clang-tidy changed.
 """
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 root, build, jobs = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
-passed = root / "build" / "tidy"
+passed = pathlib.Path(sys.argv[4]) / "tidy"
 passed.mkdir(parents=True, exist_ok=True)
 common = (root / ".clang-tidy").read_bytes() + subprocess.check_output(["clang-tidy", "--version"])
 
@@ -24,9 +24,10 @@ def preprocessed(entry):
         command.pop(0)
     output = command.index("-o")
     del command[output : output + 2]
-    return subprocess.run(
+    text = subprocess.run(
         command + ["-E", "-C"], cwd=entry["directory"], check=True, stdout=subprocess.PIPE
     ).stdout
+    return text.replace(str(root).encode(), b".")  # what passed in one checkout has passed in another
 
 
 def check(entry):
