@@ -16,10 +16,10 @@ enum class RopeScaling : std::uint8_t { none, linear, yarn };
 
 struct RopeConfig {
   RopeKind kind = RopeKind::adjacent;
-  std::int64_t dims = 0;           ///< rotated elements of a head, even, <= head width
-  float base = 10000.0F;           ///< of full-attention layers
-  float base_sliding = 10000.0F;   ///< of sliding-window layers
-  float scale = 1.0F;              ///< 1 / scaling factor, full-attention layers
+  std::int64_t dims = 0;          ///< rotated elements of a head, even, <= head width
+  float base = 10000.0F;          ///< of full-attention layers
+  float base_sliding = 10000.0F;  ///< of sliding-window layers
+  float scale = 1.0F;             ///< 1 / scaling factor, full-attention layers
   float scale_sliding = 1.0F;
   RopeScaling scaling = RopeScaling::none;
   std::int64_t original_context = 0;  ///< tokens; YaRN
@@ -30,20 +30,20 @@ struct RopeConfig {
 };
 
 struct LayerConfig {
-  std::int64_t heads = 0;           ///< query heads
-  std::int64_t kv_heads = 0;        ///< divides heads
-  std::int64_t feed_forward = 0;    ///< width of the FFN
-  bool sliding = false;             ///< this layer has the model's own sliding window
+  std::int64_t heads = 0;         ///< query heads
+  std::int64_t kv_heads = 0;      ///< divides heads
+  std::int64_t feed_forward = 0;  ///< width of the FFN
+  bool sliding = false;           ///< this layer has the model's own sliding window
 };
 
 /// Architectures differ by these fields and by the tensors that are present, never by name.
 struct Config {
-  std::string architecture;         ///< general.architecture
-  std::string name;                 ///< general.name, may be empty
-  std::int64_t embedding = 0;       ///< width of the residual stream
-  std::int64_t vocabulary = 0;      ///< rows of the embedding
-  std::int64_t context = 0;         ///< tokens the model was trained for
-  std::int64_t head_width = 0;      ///< elements of one K (and V, and Q) row; need not be embedding / heads
+  std::string architecture;     ///< general.architecture
+  std::string name;             ///< general.name, may be empty
+  std::int64_t embedding = 0;   ///< width of the residual stream
+  std::int64_t vocabulary = 0;  ///< rows of the embedding
+  std::int64_t context = 0;     ///< tokens the model was trained for
+  std::int64_t head_width = 0;  ///< elements of one K (and V, and Q) row; need not be embedding / heads
   std::vector<LayerConfig> layers;
   float norm_epsilon = 1e-5F;
   float attention_scale = 0.0F;     ///< logit = attention_scale * q.k

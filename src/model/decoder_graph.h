@@ -13,9 +13,9 @@ class LoadedModel;
 
 /// What a layer hands to attention. All float32; ggml order (fastest dimension first).
 struct LayerTensors {
-  ggml_tensor* q = nullptr;         ///< [head_width, heads, n] after RoPE and norms
-  ggml_tensor* k = nullptr;         ///< [head_width, kv_heads, n] after RoPE and norms
-  ggml_tensor* v = nullptr;         ///< [head_width, kv_heads, n]
+  ggml_tensor* q = nullptr;  ///< [head_width, heads, n] after RoPE and norms
+  ggml_tensor* k = nullptr;  ///< [head_width, kv_heads, n] after RoPE and norms
+  ggml_tensor* v = nullptr;  ///< [head_width, kv_heads, n]
   ggml_tensor* q_before_rope = nullptr;
   ggml_tensor* k_before_rope = nullptr;
   ggml_tensor* residual = nullptr;  ///< [embedding, n], the stream that enters the layer, before its norm

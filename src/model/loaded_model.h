@@ -13,8 +13,8 @@ struct ggml_tensor;
 namespace razorkv {
 
 struct LoadSettings {
-  bool use_mmap = true;   ///< weights that are used as they lie in the file are mapped, not read
-  bool repack = true;     ///< let ggml's CPU code repack weights where that makes matmul faster
+  bool use_mmap = true;  ///< weights that are used as they lie in the file are mapped, not read
+  bool repack = true;    ///< let ggml's CPU code repack weights where that makes matmul faster
 };
 
 struct WeightBytes {
