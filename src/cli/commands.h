@@ -13,6 +13,7 @@ struct ExitWith {
 inline constexpr int kExitError = 1;
 inline constexpr int kExitInterrupted = 130;
 
+void add_ask_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_chat_command(CLI::App& app);
 void add_info_command(CLI::App& app);

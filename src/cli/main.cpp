@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   CLI::App app("Runs GGUF models on CPUs with a KV cache that is compressed per head.", "razorkv");
   app.set_version_flag("--version", razorkv::version());
   app.require_subcommand(1);
+  razorkv::cli::add_ask_command(app);
   razorkv::cli::add_run_command(app);
   razorkv::cli::add_chat_command(app);
   razorkv::cli::add_info_command(app);

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/process_memory.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/interrupt.h"
@@ -71,17 +71,6 @@ std::string heads_text(const std::vector<HeadId>& heads) {
   return out.empty() ? "none" : out;
 }
 
-/// Most memory the process has held, bytes; 0 where the system does not say.
-std::size_t peak_memory() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  std::size_t kib = 0;
-  while (status >> word) {
-    if (word == "VmHWM:" && status >> kib) return kib * 1024;
-  }
-  return 0;
-}
-
 /// Least agreement of any two seeds.
 struct Stability {
   double induction = 1.0, echo = 1.0, jaccard = 1.0;
@@ -141,7 +130,7 @@ void run_profile(const ProfileArguments& arguments) {
     out["heads"] = choice.text;
     out["chosen"] = heads_json(chosen);
     out["seconds"] = seconds;
-    out["peak_bytes"] = peak_memory();
+    out["peak_bytes"] = process_memory().peak;
     if (per_seed.size() > 1) {
       out["stability"] = {
           {"induction_spearman", least.induction}, {"echo_spearman", least.echo}, {"chosen_jaccard", least.jaccard}};
@@ -162,7 +151,7 @@ void run_profile(const ProfileArguments& arguments) {
   const char* const shortened = facts.block < profiling.prompt.block ? " (short context)" : "";
   fmt::print("{} ids{} x {}, {} seed{}, {}-RoPE, {:.1f} s, peak memory {}\nwritten to {}\n", facts.block, shortened,
              facts.repeats, facts.seeds.size(), facts.seeds.size() == 1 ? "" : "s", arguments.rope, seconds,
-             byte_text(peak_memory()), path);
+             byte_text(process_memory().peak), path);
 }
 
 void run_compare(const CompareArguments& arguments) {

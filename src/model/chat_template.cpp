@@ -147,7 +147,7 @@ ChatTemplate::Rendered ChatTemplate::lay_out(std::span<const ChatMessage> messag
   return out;
 }
 
-std::vector<Token> ChatTemplate::tokenize(const Rendered& rendered, std::size_t begin) const {
+std::vector<Token> ChatTemplate::tokenize(const Rendered& rendered, std::size_t begin, std::size_t end) const {
   std::vector<Range> contents = rendered.contents;
   std::sort(contents.begin(), contents.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   const auto touches_content = [&](std::size_t from, std::size_t to) {
@@ -155,7 +155,7 @@ std::vector<Token> ChatTemplate::tokenize(const Rendered& rendered, std::size_t 
                                        [](std::size_t place, const Range& range) { return place < range.end; });
     return next != contents.end() && next->begin < to && next->begin < next->end;
   };
-  return vocabulary_->tokenize(std::string_view(rendered.text).substr(begin),
+  return vocabulary_->tokenize(std::string_view(rendered.text).substr(begin, end - begin),
                                [&](const SpecialToken& token, std::size_t from, std::size_t to) {
                                  if (token.user_defined && !markers_.contains(token.id)) return true;
                                  return !touches_content(begin + from, begin + to);
@@ -163,10 +163,28 @@ std::vector<Token> ChatTemplate::tokenize(const Rendered& rendered, std::size_t 
 }
 
 std::vector<Token> ChatTemplate::render(std::span<const ChatMessage> messages, bool add_answer) const {
-  std::vector<Token> out = tokenize(lay_out(messages, add_answer), 0);
+  const Rendered rendered = lay_out(messages, add_answer);
+  return with_bos(tokenize(rendered, 0, rendered.text.size()));
+}
+
+std::vector<Token> ChatTemplate::with_bos(std::vector<Token> out) const {
   const Token bos = vocabulary_->bos();
   if (vocabulary_->adds_bos() && (out.empty() || out.front() != bos)) out.insert(out.begin(), bos);
   return out;
+}
+
+ChatTemplate::Parts ChatTemplate::render_parts(std::span<const ChatMessage> messages, std::string_view ending) const {
+  const auto blank = [](std::string_view text) { return std::all_of(text.begin(), text.end(), space); };
+  if (messages.empty() || blank(messages.back().content) || blank(ending)) {
+    throw InvalidArgument("a prompt in two parts needs text in its last message and in its ending, found none");
+  }
+  while (space(ending.back())) ending.remove_suffix(1);
+  const std::string valid_ending = replace_invalid_utf8(ending);
+  std::vector<ChatMessage> whole(messages.begin(), messages.end());
+  whole.back().content = replace_invalid_utf8(whole.back().content) + valid_ending;
+  const Rendered rendered = lay_out(whole, true);
+  const std::size_t cut = rendered.contents.back().end - valid_ending.size();
+  return {with_bos(tokenize(rendered, 0, cut)), tokenize(rendered, cut, rendered.text.size())};
 }
 
 std::optional<std::vector<Token>> ChatTemplate::continuation(std::span<const ChatMessage> messages) const {
@@ -181,7 +199,7 @@ std::optional<std::vector<Token>> ChatTemplate::continuation(std::span<const Cha
   const Rendered before = lay_out(messages.first(answer), true);
   const Range range = whole.contents[answer];
   if (whole.text.compare(0, range.begin, before.text) != 0) return std::nullopt;
-  return tokenize(whole, range.end);
+  return tokenize(whole, range.end, whole.text.size());
 }
 
 }  // namespace razorkv

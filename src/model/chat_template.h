@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/vocabulary.h"
@@ -35,6 +36,16 @@ class ChatTemplate {
   /// would leave out.
   std::vector<Token> render(std::span<const ChatMessage> messages, bool add_answer = true) const;
 
+  /// A prompt in two parts, each tokenised on its own.
+  struct Parts {
+    std::vector<Token> head;  ///< as render(), up to the end of the last message's text
+    std::vector<Token> tail;  ///< from there on, to the start of the assistant's next message
+  };
+  /// As render() of `messages` with `ending` added to the text of the last one, cut where it begins: `tail` does not
+  /// depend on what stands before, so one head serves many endings. White space at the end of `ending` is dropped.
+  /// Throws as render(), and InvalidArgument when the last message or `ending` is empty or blank.
+  Parts render_parts(std::span<const ChatMessage> messages, std::string_view ending) const;
+
   /// For a context that holds render() of the messages before the last assistant message, followed by that message's
   /// text as it was generated, without an end-of-generation token: what to append so that the context holds the whole
   /// conversation and the start of the next answer. Empty optional: the template is not prefix-stable here (an older
@@ -44,8 +55,9 @@ class ChatTemplate {
 
  private:
   struct Rendered;
+  std::vector<Token> with_bos(std::vector<Token> tokens) const;
   Rendered lay_out(std::span<const ChatMessage> messages, bool add_answer) const;
-  std::vector<Token> tokenize(const Rendered& rendered, std::size_t begin) const;
+  std::vector<Token> tokenize(const Rendered& rendered, std::size_t begin, std::size_t end) const;
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::string template_;
