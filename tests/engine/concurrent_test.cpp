@@ -16,7 +16,7 @@ TEST(Batched, EachIsCompressedAsWhenAlone) {
   const auto tokens = [&](std::size_t i) {
     return random_tokens(100 + 60 * static_cast<std::int64_t>(i), tiny.vocabulary(), static_cast<std::uint32_t>(i));
   };
-  for (const std::size_t count : {1, 2, 4}) {
+  for (const std::size_t count : {1U, 2U, 4U}) {
     std::vector<KvSequence> sequences;
     std::vector<Tokens> texts;
     std::vector<BatchItem> items;

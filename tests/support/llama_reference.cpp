@@ -38,7 +38,7 @@ LlamaReference::LlamaReference(const std::string& path, const LlamaReferenceOpti
   context.n_ubatch = static_cast<std::uint32_t>(options.micro_batch);
   context.n_threads = options.threads;
   context.n_threads_batch = options.threads;
-  context.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  context.flash_attn_type = options.flash ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
   context.type_k = options.f16_kv ? GGML_TYPE_F16 : GGML_TYPE_F32;
   context.type_v = context.type_k;
   context.swa_full = true;

@@ -12,7 +12,8 @@ struct LlamaReferenceOptions {
   int threads = 1;
   std::int64_t context = 1024;  ///< tokens
   std::int64_t micro_batch = 512;
-  bool f16_kv = false;  ///< f32 otherwise; flash attention is off
+  bool f16_kv = false;  ///< f32 otherwise
+  bool flash = false;   ///< flash attention
   bool repack = true;
 };
 
