@@ -22,6 +22,8 @@ class TextStream {
   std::string finish();
 
   bool stopped() const { return stopped_; }
+  /// Bytes taken and not given out yet.
+  std::size_t held_bytes() const { return held_.size(); }
   /// The stop string that was met; empty: none.
   const std::string& stop() const { return stop_; }
 
