@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -65,7 +66,16 @@ void measure(Side& side, std::span<const Token> prompt, std::span<const Token> a
                         }));
 }
 
-std::int64_t top(Logits logits) { return std::max_element(logits.begin(), logits.end()) - logits.begin(); }
+/// |found - expected| / |expected|.
+double distance(const std::vector<float>& found, const std::vector<float>& expected) {
+  double difference = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(double{found[i]} - double{expected[i]}, 2);
+    size += std::pow(double{expected[i]}, 2);
+  }
+  return std::sqrt(difference / size);
+}
 
 void check(const Arguments& arguments) {
   if (arguments.prompt < 1 || arguments.decode < 1 || arguments.rounds < 1 || arguments.threads < 0) {
@@ -100,10 +110,11 @@ void run(const Arguments& arguments) {
   const auto prompt = std::span<const Token>(tokens).first(static_cast<std::size_t>(arguments.prompt));
   const auto answer = std::span<const Token>(tokens).first(static_cast<std::size_t>(arguments.decode + 1));
 
-  std::vector<std::int64_t> tops;
+  std::vector<std::vector<float>> logits;
   for (Side& side : sides) {  // and warms up
     side.clear();
-    tops.push_back(top(side.feed(prompt)));
+    const Logits last = side.feed(prompt);
+    logits.emplace_back(last.begin(), last.end());
     measure(side, prompt, answer);
     side.prefill.clear();
     side.decode.clear();
@@ -112,8 +123,10 @@ void run(const Arguments& arguments) {
     for (Side& side : sides) measure(side, prompt, answer);
   }
 
-  fmt::print("{}, {} threads, medians of {}; most likely token after the prompt: {}, {}, {}\n\n", arguments.model,
-             threads, arguments.rounds, tops[0], tops[1], tops[2]);
+  fmt::print(
+      "{}, {} threads, medians of {}. Logits after the prompt differ from libllama's by {:.1e}, libllama's with "
+      "flash attention by {:.1e}.\n\n",
+      arguments.model, threads, arguments.rounds, distance(logits[2], logits[0]), distance(logits[1], logits[0]));
   fmt::print("| tokens/s | {} | {} | {} | of the better |\n|---|---:|---:|---:|---:|\n", sides[0].name, sides[1].name,
              ours.name);
   const auto row = [&](const std::string& name, std::vector<double> Side::*values) {
