@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -209,6 +210,20 @@ TEST_F(SessionTest, StatisticsCountTokensAndBytes) {
   EXPECT_LT(after.kv_bytes, before.kv_bytes * 3 / 4);
   EXPECT_GE(after.kv_peak_bytes, before.kv_bytes * 9 / 10);
   EXPECT_TRUE(session.compressed());
+}
+
+TEST_F(SessionTest, OneTokenPromptsAreCompressedOnTime) {
+  Session session(model_, one_thread(KvType::f32), razor(model_, 8, PrefillMode::exact, "none"));
+  const std::size_t row = 2 * 16 * 4;
+  for (std::int64_t n = 1; n <= 4 + 8 + 6; ++n) {
+    const Token next = static_cast<Token>(n);
+    session.feed({&next, 1});
+    if (n == 1) session.compress();
+    const SessionStatistics now = session.statistics();
+    EXPECT_EQ(now.decode_tokens, n);
+    EXPECT_EQ(now.prefill_tokens, 0);
+    EXPECT_EQ(now.kv_row_bytes, 4 * static_cast<std::size_t>(std::min<std::int64_t>(n, 4 + 1 + 8)) * row) << n;
+  }
 }
 
 TEST_F(SessionTest, ResidentMemoryFallsAfterCompressing) {
