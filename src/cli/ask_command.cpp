@@ -64,15 +64,15 @@ class Asking {
     if (!loaded()) document = document_tokens();
     InterruptScope interrupt;
     const Policy policy = arguments_.policy.make(model_, options_, policy_tokens(document));
-    note("policy: " + policy.description());
     compressed_.emplace(model_, options_, policy);
     read(*compressed_, document);
-    if (!arguments_.save_state.empty()) compressed_->session().save(arguments_.save_state);
+    if (!arguments_.save_state.empty()) save();
     if (!arguments_.compare.empty()) {
       note("reading the document again, uncompressed");
       full_.emplace(model_, options_, Policy::full(model_));
       read(*full_, document);
     }
+    note("policy: " + policy.description());
   }
 
   /// False when an interrupt ends the whole.
@@ -141,6 +141,15 @@ class Asking {
       session.load(arguments_.load_state);
     } else {
       session.read(document);
+    }
+  }
+
+  void save() {
+    try {
+      compressed_->session().save(arguments_.save_state);
+    } catch (const FileError& error) {  // reading took long: its answers are still worth having
+      failed_ = true;
+      print_note(std::string("the state was not saved: ") + error.what());
     }
   }
 

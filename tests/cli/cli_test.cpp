@@ -11,8 +11,8 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/tiny_model.h"
 #include "support/tiny_gguf.h"
-#include "support/tiny_vocabulary.h"
 
 namespace razorkv {
 namespace {
@@ -21,18 +21,7 @@ using nlohmann::json;
 using test::CommandResult;
 using test::run_command;
 
-/// A random model of 512 tokens of context whose tokens are bytes and words.
-const std::string& tiny_model() {
-  static const std::string path = [] {
-    test::TinyOptions options;
-    options.vocabulary = test::kTinyVocabulary;
-    options.context = 512;
-    test::TinyGguf model(options);
-    model.edit_metadata(test::set_tiny_vocabulary);
-    return model.write_temporary();
-  }();
-  return path;
-}
+using test::tiny_command_model;
 
 CommandResult run(std::vector<std::string> arguments, const std::string& input = {}) {
   return run_command(arguments, {input, {}, 120.0});
@@ -40,7 +29,7 @@ CommandResult run(std::vector<std::string> arguments, const std::string& input =
 
 /// `run` with the tiny model.
 CommandResult tiny_run(std::vector<std::string> more, const std::string& input = {}) {
-  std::vector<std::string> arguments = {"run", "-m", tiny_model(), "-t", "1", "--temp", "0"};
+  std::vector<std::string> arguments = {"run", "-m", tiny_command_model(), "-t", "1", "--temp", "0"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run(arguments, input);
 }
@@ -95,7 +84,7 @@ TEST(Command, MissingAndBadFiles) {
   expect_error(run({"info", "-m", "/tmp"}), "/tmp");
   expect_error(tiny_run({"-f", "/no/such.txt"}), "/no/such.txt");
   const std::string cut = testing::TempDir() + "razorkv-cli-cut.gguf";
-  std::filesystem::copy_file(tiny_model(), cut, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(tiny_command_model(), cut, std::filesystem::copy_options::overwrite_existing);
   std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
   expect_error(run({"run", "-m", cut, "-p", "x"}), "razorkv-cli-cut.gguf");
   expect_error(run({"info", "-m", cut}), "razorkv-cli-cut.gguf");
@@ -108,7 +97,7 @@ TEST(Command, PromptFromEverywhere) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return json::parse(result.out).at("tokens");
   };
-  const std::vector<std::string> base = {"tokenize", "-m", tiny_model(), "--json"};
+  const std::vector<std::string> base = {"tokenize", "-m", tiny_command_model(), "--json"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), base.begin(), base.end());
     return more;
@@ -161,7 +150,8 @@ TEST(Command, TooLongAPromptNamesBothNumbers) {
   const std::string prompt(100, 'x');
   const CommandResult result = tiny_run({"-p", prompt, "-c", "64"});
   expect_error(result, "64");
-  const std::size_t tokens = json::parse(run({"tokenize", "-m", tiny_model(), "--json", "-p", prompt}).out).at("count");
+  const std::size_t tokens =
+      json::parse(run({"tokenize", "-m", tiny_command_model(), "--json", "-p", prompt}).out).at("count");
   expect_error(result, std::to_string(tokens));
   EXPECT_EQ(tiny_run({"-p", prompt, "-c", std::to_string(tokens), "--json"}).exit_code, 0);
 }
@@ -181,8 +171,8 @@ TEST(Command, StopStringsAreNotShown) {
 }
 
 TEST(Command, ChatKeepsTurns) {
-  const std::vector<std::string> chat = {"chat", "-m", tiny_model(),      "-t",     "1",     "--temp", "0",
-                                         "-n",   "6",  "--chat-template", "chatml", "--json"};
+  const std::vector<std::string> chat = {"chat", "-m", tiny_command_model(), "-t",     "1",     "--temp", "0",
+                                         "-n",   "6",  "--chat-template",    "chatml", "--json"};
   const CommandResult result = run(chat, "one\ntwo\n/undo\nthree\n/exit\nfour\n");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const json messages = json::parse(result.out).at("messages");
@@ -195,24 +185,24 @@ TEST(Command, ChatKeepsTurns) {
 }
 
 TEST(Command, ChatSaysWhenTheContextIsFull) {
-  const CommandResult result =
-      run({"chat", "-m", tiny_model(), "-t", "1", "--temp", "0", "-n", "4", "-c", "80", "--chat-template", "chatml"},
-          "one\n" + std::string(200, 'y') + "\n/undo\ntwo\n");
+  const CommandResult result = run({"chat", "-m", tiny_command_model(), "-t", "1", "--temp", "0", "-n", "4", "-c", "80",
+                                    "--chat-template", "chatml"},
+                                   "one\n" + std::string(200, 'y') + "\n/undo\ntwo\n");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_NE(result.err.find("80"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("was not added"), std::string::npos) << result.err;
 }
 
 TEST(Command, ChatNeedsATemplate) {
-  expect_error(run({"chat", "-m", tiny_model()}, "hello\n"), "--chat-template");
+  expect_error(run({"chat", "-m", tiny_command_model()}, "hello\n"), "--chat-template");
   expect_error(tiny_run({"--chat", "-p", "x"}), "--chat-template");
   expect_error(tiny_run({"--chat", "-p", "x", "--chat-template", "nonsense"}), "nonsense");
 }
 
 TEST(Command, InterruptEndsGeneration) {
   const CommandResult stopped =
-      run_command({"run", "-m", tiny_model(), "-t", "1", "-p", "x", "-c", "100000000", "-n", "100000000", "--temp", "0",
-                   "--policy", "full", "--grammar", "root ::= [a-z0-9] root"},
+      run_command({"run", "-m", tiny_command_model(), "-t", "1", "-p", "x", "-c", "100000000", "-n", "100000000",
+                   "--temp", "0", "--policy", "full", "--grammar", "root ::= [a-z0-9] root"},
                   {{}, [](pid_t child) { kill(child, SIGINT); }, 60.0});
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_NE(stopped.err.find("interrupted"), std::string::npos) << stopped.err;
@@ -220,13 +210,13 @@ TEST(Command, InterruptEndsGeneration) {
 }
 
 TEST(Command, InfoShowsWhatCannotBeRun) {
-  const json good = json::parse(run({"info", "-m", tiny_model(), "--json", "--tensors"}).out);
+  const json good = json::parse(run({"info", "-m", tiny_command_model(), "--json", "--tensors"}).out);
   EXPECT_EQ(good.at("model").at("context"), 512);
   EXPECT_EQ(good.at("model").at("kv_bytes_per_token").at("f16"),
             2 * 2 * 2 * 16 * 2);  // K and V, layers, KV heads, width
   EXPECT_EQ(good.at("unsupported").size(), 0U);
   EXPECT_EQ(good.at("tensors").size(), good.at("tensor_count"));
-  EXPECT_NE(run({"info", "-m", tiny_model()}).out.find("KV per token"), std::string::npos);
+  EXPECT_NE(run({"info", "-m", tiny_command_model()}).out.find("KV per token"), std::string::npos);
 
   test::TinyGguf strange{test::TinyOptions{}};
   strange.edit_metadata([](gguf_context* gguf) { gguf_set_val_str(gguf, "general.architecture", "rwkv7"); });
