@@ -3,6 +3,7 @@
 #include <ggml.h>
 
 #include "model/loaded_model.h"
+#include "model/matrix_product.h"
 
 namespace razorkv {
 namespace {
@@ -10,7 +11,12 @@ namespace {
 class DecoderBuilder {
  public:
   DecoderBuilder(ggml_context* context, ggml_cgraph* graph, const LoadedModel& model, AttentionHook& hook)
-      : context_(context), graph_(graph), model_(model), config_(model.config()), hook_(hook) {}
+      : context_(context),
+        graph_(graph),
+        model_(model),
+        config_(model.config()),
+        hook_(hook),
+        products_(context, model.fast_products()) {}
 
   DecoderGraph build(std::int64_t n, std::int64_t outputs) {
     DecoderGraph made;
@@ -52,7 +58,7 @@ class DecoderBuilder {
   ggml_tensor* optional_norm(ggml_tensor* x, ggml_tensor* weight) { return weight == nullptr ? x : norm(x, weight); }
 
   ggml_tensor* linear(ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x) {
-    ggml_tensor* y = ggml_mul_mat(context_, weight, x);
+    ggml_tensor* y = products_.multiply(weight, x);
     return bias == nullptr ? y : ggml_add(context_, y, bias);
   }
 
@@ -103,7 +109,7 @@ class DecoderBuilder {
   }
 
   ggml_tensor* logits(ggml_tensor* stream) {
-    ggml_tensor* x = ggml_mul_mat(context_, model_.output(), norm(stream, model_.output_norm()));
+    ggml_tensor* x = products_.multiply(model_.output(), norm(stream, model_.output_norm()));
     const float cap = config_.final_soft_cap;
     if (cap == 0.0F) return x;
     return ggml_scale(context_, ggml_tanh(context_, ggml_scale(context_, x, 1.0F / cap)), cap);
@@ -114,6 +120,7 @@ class DecoderBuilder {
   const LoadedModel& model_;
   const Config& config_;
   AttentionHook& hook_;
+  MatrixProducts products_;
 };
 
 }  // namespace
@@ -124,8 +131,9 @@ DecoderGraph build_decoder(ggml_context* context, ggml_cgraph* graph, const Load
 }
 
 std::int64_t decoder_graph_nodes(const LoadedModel& model) {
-  // Per layer at most 35 (three biased and two normed projections with reshapes and rotations, output, FFN, four
-  // norms of two operations, two sums, weights counted as leaves); around the layers at most 16.
+  // Per layer at most 39 (three biased and two normed projections with reshapes and rotations, output, FFN, four
+  // norms of two operations, two sums, four roundings to 8 bits, weights counted as leaves); around the layers at
+  // most 17.
   constexpr std::int64_t per_layer = 64;
   constexpr std::int64_t around = 32;
   return per_layer * model.config().layer_count() + around;

@@ -34,8 +34,10 @@ struct LoadedModel::Impl {
   ModelWeights weights;
   std::optional<WeightStore> store;
   std::string fingerprint;
+  bool fast_products;
 
-  Impl(const std::string& from, const LoadSettings& settings) : path(from), mapping(from) {
+  Impl(const std::string& from, const LoadSettings& settings)
+      : path(from), mapping(from), fast_products(settings.fast_products) {
     const GgufFile gguf = GgufFile::parse(mapping->bytes(), path);
     refuse_unsupported(gguf);
     config = read_config(gguf);
@@ -67,6 +69,7 @@ const LayerWeights& LoadedModel::layer(std::int64_t index) const {
   return impl_->weights.layers.at(static_cast<std::size_t>(index));
 }
 WeightBytes LoadedModel::weight_bytes() const { return impl_->store->bytes(); }
+bool LoadedModel::fast_products() const { return impl_->fast_products; }
 const std::string& LoadedModel::fingerprint() const { return impl_->fingerprint; }
 
 }  // namespace razorkv

@@ -13,8 +13,9 @@ struct ggml_tensor;
 namespace razorkv {
 
 struct LoadSettings {
-  bool use_mmap = true;  ///< weights that are used as they lie in the file are mapped, not read
-  bool repack = true;    ///< let ggml's CPU code repack weights where that makes matmul faster
+  bool use_mmap = true;       ///< weights that are used as they lie in the file are mapped, not read
+  bool repack = true;         ///< let ggml's CPU code repack weights where that makes matmul faster
+  bool fast_products = true;  ///< batches of many tokens use our 8-bit products (matrix_product.h), not ggml's
 };
 
 struct WeightBytes {
@@ -52,6 +53,7 @@ class LoadedModel {
   ggml_tensor* output() const;  ///< the embedding where the output is tied
   const LayerWeights& layer(std::int64_t index) const;
   WeightBytes weight_bytes() const;
+  bool fast_products() const;
   /// 64 hex digits: SHA-256 over architecture, sizes, tensor names, types, shapes, offsets and a sample of the data.
   const std::string& fingerprint() const;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "model/matrix_product.h"
 #include "razorkv/error.h"
 
 namespace razorkv {
@@ -55,7 +56,7 @@ bool repacks(const GgufTensor& tensor, ggml_backend_buffer_type_t type) {
 
 WeightStore::WeightStore(const FileMapping& mapping, const GgufFile& gguf, const std::vector<WeightSpec>& table,
                          const LoadSettings& settings)
-    : capacity_(table.size()) {
+    : fast_products_(settings.fast_products), capacity_(table.size()) {
   if (settings.repack) repacking_ = repacking_buffer_types();
   for (const WeightSpec& spec : table) {
     const GgufTensor* tensor = find_weight(gguf, spec);
@@ -72,7 +73,7 @@ WeightStore::WeightStore(const FileMapping& mapping, const GgufFile& gguf, const
 
 ggml_backend_buffer_type_t WeightStore::place_of(const GgufFile& gguf, const GgufTensor& tensor, WeightUse use,
                                                  bool use_mmap) const {
-  if (use == WeightUse::matmul) {
+  if (use == WeightUse::matmul && !(fast_products_ && has_fast_product(static_cast<int>(tensor.type)))) {
     for (ggml_backend_buffer_type_t type : repacking_) {
       if (repacks(tensor, type)) return type;
     }

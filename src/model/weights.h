@@ -51,6 +51,7 @@ class WeightStore {
   void use_in_place(const FileMapping& mapping, const GgufFile& gguf, Group& group);
   void copy(const FileMapping& mapping, const GgufFile& gguf, Group& group);
 
+  bool fast_products_;
   std::vector<ggml_backend_buffer_type_t> repacking_;
   std::vector<Group> groups_;
   std::unordered_map<const GgufTensor*, ggml_tensor*> plain_;  ///< not repacked, so that a second use needs no copy
