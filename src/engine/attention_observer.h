@@ -14,9 +14,9 @@ struct ObservedAttention {
   std::int64_t sequence = 0;  ///< index of the batch item
   std::int64_t begin = 0;     ///< position of the first of the n query rows
   std::int64_t n = 0;
-  const float* q = nullptr;           ///< [n, heads, width]
-  const float* lse = nullptr;         ///< [n, heads]: log-sum-exp of the logits that the row saw
-  const float* output = nullptr;      ///< [n, heads * width]: attention output before the output matrix
+  const float* q = nullptr;              ///< [n, heads, width]
+  const float* lse = nullptr;            ///< [n, heads]: log-sum-exp of the logits that the row saw
+  const float* output = nullptr;         ///< [n, heads * width]: attention output before the output matrix
   const float* q_before_rope = nullptr;  ///< [n, heads, width]
   const float* k_before_rope = nullptr;  ///< [n, kv_heads, width]
   const float* residual = nullptr;       ///< [n, embedding]: the stream that enters the layer
