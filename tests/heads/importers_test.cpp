@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 
 #include "razorkv/error.h"
+#include "support/test_files.h"
 
 namespace razorkv {
 namespace {
@@ -77,10 +80,10 @@ TEST_F(Importers, DuoRefusesBadTables) {
 }
 
 TEST_F(Importers, DuoPatternOfLlama) {
-  const fs::path file = fs::path(__FILE__).parent_path() /
-                        "../../../shared/data/heads/duo_Meta-Llama-3.1-8B-Instruct_full_attention_heads.tsv";
-  if (!fs::exists(file)) GTEST_SKIP() << file << " is absent";
-  const DuoPattern pattern = read_duo_pattern(file.string());
+  const std::string name = "heads/duo_Meta-Llama-3.1-8B-Instruct_full_attention_heads.tsv";
+  const std::optional<std::string> file = data_file(name);
+  if (!file) GTEST_SKIP() << missing_data(name);
+  const DuoPattern pattern = read_duo_pattern(*file);
   const HeadShape shape = shape_of(32, 32, 8);
   const std::vector<HeadId> half = duo_full_heads(pattern, shape, 0.5);
   EXPECT_EQ(half.size(), 128U);

@@ -27,7 +27,7 @@ std::optional<std::string> search_upwards(fs::path folder, const std::string& na
 std::optional<std::string> data_file(const std::string& name) {
   if (const char* folder = std::getenv("RAZORKV_DATA")) return existing(fs::path(folder) / name);
   if (auto found = search_upwards(fs::current_path(), name)) return found;
-  return search_upwards(fs::path(__FILE__).parent_path(), name);
+  return search_upwards(RAZORKV_SOURCE_DIR, name);
 }
 
 std::optional<std::string> model_file(const std::string& name) {
