@@ -81,8 +81,8 @@ TEST_F(Importers, DuoRefusesBadTables) {
 
 TEST_F(Importers, DuoPatternOfLlama) {
   const std::string name = "heads/duo_Meta-Llama-3.1-8B-Instruct_full_attention_heads.tsv";
-  const std::optional<std::string> file = data_file(name);
-  if (!file) GTEST_SKIP() << missing_data(name);
+  const std::optional<std::string> file = test::data_file(name);
+  if (!file) GTEST_SKIP() << test::missing_data(name);
   const DuoPattern pattern = read_duo_pattern(*file);
   const HeadShape shape = shape_of(32, 32, 8);
   const std::vector<HeadId> half = duo_full_heads(pattern, shape, 0.5);
