@@ -63,6 +63,10 @@ class Session {
   const SessionOptions& options() const;  ///< with the defaults filled in
   const Policy& policy() const;
 
+  /// Changes the policy of a session that is not compressed yet. A snapshot goes back to the policy it was made under.
+  /// Throws InvalidArgument when it is compressed, or for streaming prefill when tokens have been fed.
+  void set_policy(const Policy& policy);
+
   /// Appends tokens. Throws ContextFull (with both numbers), InvalidArgument, OutOfBudget, OutOfMemory, Cancelled.
   void feed(std::span<const Token> tokens, const Progress& progress = {});
   /// Logits [vocabulary] that follow the last token fed. Empty before the first feed() and after restore() to the

@@ -56,7 +56,7 @@ class Asking {
         prompt_(model_, arguments.prompt) {
     const TokenSampler bad_parameters_show_before_reading(model_, params_);
     if (options_.context == 0) options_.context = model_.info().context;
-    generate_ = {arguments.sampling.count, arguments.sampling.stops};
+    generate_ = {arguments.sampling.count, arguments.sampling.stops, {}};
   }
 
   void prepare() {

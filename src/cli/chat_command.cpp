@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
+#include "cli/deferred_policy.h"
 #include "cli/generate.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
@@ -36,12 +37,13 @@ constexpr const char* kHelp = "/undo takes the last turn back, /clear forgets al
 /// The conversation and the session that holds it. A turn that throws leaves both as they were.
 class Conversation {
  public:
-  Conversation(const ChatArguments& arguments, const Model& model, const SessionOptions& options, const Policy& policy,
-               const SamplingParams& params)
+  Conversation(const ChatArguments& arguments, const Model& model, const SessionOptions& options,
+               DeferredPolicy& policy, const SamplingParams& params)
       : arguments_(arguments),
         chat_(model.impl()->vocabulary, arguments.chat_template),
         params_(params),
-        session_(model, options, policy) {
+        policy_(policy),
+        session_(model, options, policy.initial()) {
     clear();
   }
 
@@ -104,9 +106,10 @@ class Conversation {
       session_.clear();
       tokens = chat_.render(messages_);
     }
+    policy_.before_feeding(session_, static_cast<std::int64_t>(tokens.size()));
     feed_prompt(session_, tokens);
     pending_.reset();
-    if (!session_.compressed()) session_.compress();
+    policy_.end_prompt(session_);
     return tokens;
   }
 
@@ -114,7 +117,11 @@ class Conversation {
     TokenSampler sampler(session_.model(), params_);
     sampler.accept_prompt(fed);
     const Snapshot start = session_.snapshot();
-    Generated answer = generate(session_, sampler, {arguments_.sampling.count, arguments_.sampling.stops}, show);
+    const GenerateOptions options{arguments_.sampling.count, arguments_.sampling.stops, [&](Session& session) {
+                                    policy_.before_feeding(session, 1);
+                                    policy_.end_prompt(session);
+                                  }};
+    Generated answer = generate(session_, sampler, options, show);
     pending_ = answer.pending;
     if (answer.reason == FinishReason::stop_string) {
       // The context shall hold what was shown, not the stop string.
@@ -129,6 +136,7 @@ class Conversation {
   const ChatArguments& arguments_;
   ChatTemplate chat_;
   SamplingParams params_;
+  DeferredPolicy& policy_;
   Session session_;
   std::vector<ChatMessage> messages_;
   std::vector<Turn> turns_;
@@ -148,7 +156,7 @@ void run(const ChatArguments& arguments) {
   const SamplingParams params = arguments.sampling.resolved();
   const Model model = arguments.model.load();
   const std::int64_t context = options.context > 0 ? options.context : model.info().context;
-  const Policy policy = arguments.policy.make(model, options, context);
+  DeferredPolicy policy(arguments.policy, model, options, context);
   TokenSampler check(model, params);  // bad parameters are found before the first question
   Conversation conversation(arguments, model, options, policy, params);
   InterruptScope interrupt(&conversation.session().cancel_flag());
@@ -207,11 +215,11 @@ void run(const ChatArguments& arguments) {
                 {"messages", messages},
                 {"finish_reason", finish_reason_name(last)},
                 {"context", conversation.session().options().context},
-                {"policy", policy.description()},
+                {"policy", conversation.session().policy().description()},
                 {"statistics", statistics_json(statistics)}});
   } else {
     print_note(closing_line(statistics));
-    print_note("policy: " + policy.description());
+    print_note("policy: " + conversation.session().policy().description());
   }
   if (interrupted) throw ExitWith{kExitInterrupted};
 }

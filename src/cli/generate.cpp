@@ -50,6 +50,7 @@ Generated generate(Session& session, TokenSampler& sampler, const GenerateOption
     }
     if (out.pending) {
       try {
+        if (options.before_feeding) options.before_feeding(session);
         session.feed(std::array<Token, 1>{*out.pending});
       } catch (const Cancelled&) {
         finish(FinishReason::interrupted);

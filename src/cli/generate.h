@@ -35,6 +35,7 @@ struct Generated {
 struct GenerateOptions {
   std::int64_t count = -1;  ///< tokens at most; -1 = no limit but the context
   std::vector<std::string> stops;
+  std::function<void(Session&)> before_feeding;  ///< called before every token that is fed; may be empty
 };
 
 /// Chooses, shows and feeds tokens until the first of the reasons; sets the reason context_full when the context has no

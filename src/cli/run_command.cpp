@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/common_options.h"
+#include "cli/deferred_policy.h"
 #include "cli/generate.h"
 #include "cli/interrupt.h"
 #include "cli/prompt_source.h"
@@ -71,19 +72,24 @@ void run(const RunArguments& arguments) {
   const std::int64_t count = arguments.sampling.count;
   const auto prompt_size = static_cast<std::int64_t>(prompt.size());
   const std::int64_t most = count >= 0 && count < context - prompt_size ? prompt_size + count : context;
-  const Policy policy = arguments.policy.make(model, options, most);
-  Session session(model, options, policy);
+  DeferredPolicy policy(arguments.policy, model, options, most);
+  Session session(model, options, policy.initial());
   InterruptScope interrupt(&session.cancel_flag());
   try {
+    policy.before_feeding(session, prompt_size);
     feed_prompt(session, prompt);
   } catch (const Cancelled&) {
     print_note("stopped: interrupted while reading the prompt");
     throw ExitWith{kExitInterrupted};
   }
-  session.compress();
+  policy.end_prompt(session);
   sampler.accept_prompt(prompt);
 
-  const Generated generated = generate(session, sampler, {count, arguments.sampling.stops}, [&](std::string_view text) {
+  const GenerateOptions generate_options{count, arguments.sampling.stops, [&](Session& growing) {
+                                           policy.before_feeding(growing, 1);
+                                           policy.end_prompt(growing);
+                                         }};
+  const Generated generated = generate(session, sampler, generate_options, [&](std::string_view text) {
     if (arguments.json) return;
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
@@ -98,13 +104,13 @@ void run(const RunArguments& arguments) {
                 {"tokens", generated.tokens},
                 {"context", session.options().context},
                 {"threads", session.options().threads},
-                {"policy", policy.description()},
+                {"policy", session.policy().description()},
                 {"statistics", statistics_json(statistics)}});
   } else {
     std::fputc('\n', stdout);
     if (const std::string line = note(generated, session); !line.empty()) print_note(line);
     print_note(closing_line(statistics));
-    print_note("policy: " + policy.description());
+    print_note("policy: " + session.policy().description());
   }
   if (generated.reason == FinishReason::interrupted) throw ExitWith{kExitInterrupted};
 }

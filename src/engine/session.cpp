@@ -53,6 +53,7 @@ struct Snapshot::Impl {
   KvSequence sequence;
   std::vector<Token> tokens;
   std::vector<float> logits;
+  Policy policy;
 };
 
 std::int64_t Snapshot::tokens() const { return impl_->sequence.tokens(); }
@@ -121,6 +122,11 @@ void Session::feed(std::span<const Token> tokens, const Progress& progress) {
   }
 }
 
+void Session::set_policy(const Policy& policy) {
+  impl_->sequence = impl_->sequence.with_policy(policy.impl()->rules);
+  impl_->policy = policy;
+}
+
 void Session::compress() {
   const Stopwatch watch;
   impl_->sequence.compress();
@@ -130,7 +136,7 @@ void Session::compress() {
 
 Snapshot Session::snapshot() const {
   return Snapshot(std::make_shared<const Snapshot::Impl>(
-      Snapshot::Impl{impl_->engine, impl_->sequence, impl_->tokens, impl_->logits}));
+      Snapshot::Impl{impl_->engine, impl_->sequence, impl_->tokens, impl_->logits, impl_->policy}));
 }
 
 void Session::restore(const Snapshot& snapshot) {
@@ -142,6 +148,7 @@ void Session::restore(const Snapshot& snapshot) {
   impl_->sequence = std::move(sequence);
   impl_->tokens = std::move(tokens);
   impl_->logits = std::move(logits);
+  impl_->policy = saved.policy;
 }
 
 void Session::clear() {
