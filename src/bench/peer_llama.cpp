@@ -63,6 +63,12 @@ LlamaPeer::~LlamaPeer() {
 
 void LlamaPeer::clear(bool flash) { llama_memory_clear(llama_get_memory(impl_->context(flash)), false); }
 
+void LlamaPeer::truncate(bool flash, std::int64_t length) {
+  if (!llama_memory_seq_rm(llama_get_memory(impl_->context(flash)), 0, static_cast<llama_pos>(length), -1)) {
+    throw Error("libllama could not go back to " + std::to_string(length) + " tokens");
+  }
+}
+
 std::span<const float> LlamaPeer::feed(bool flash, std::span<const Token> tokens) {
   impl_->tokens.assign(tokens.begin(), tokens.end());
   llama_context* context = impl_->context(flash);

@@ -27,6 +27,8 @@ class LlamaPeer {
 
   /// Forgets the context's tokens.
   void clear(bool flash);
+  /// Forgets the tokens behind the first `length`. Throws Error where the model's memory cannot do that.
+  void truncate(bool flash, std::int64_t length);
   /// Appends tokens; logits [vocabulary] of the last, valid until the next call.
   std::span<const float> feed(bool flash, std::span<const Token> tokens);
 

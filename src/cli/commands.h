@@ -20,5 +20,6 @@ void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
 
 }  // namespace razorkv::cli
