@@ -36,26 +36,38 @@ HWY_INLINE BlockScale ScaleOf(const float* x) {
     largest = hn::Max(largest, hn::Abs(v));
     poison = hn::Add(poison, hn::Sub(v, v));
   }
-  if (hn::GetLane(hn::SumOfLanes(d, poison)) != 0.0F) return {std::numeric_limits<float>::quiet_NaN(), 0.0F};
+  if (!hn::AllTrue(d, hn::Eq(poison, hn::Zero(d)))) return {std::numeric_limits<float>::quiet_NaN(), 0.0F};
   const float most = hn::GetLane(hn::MaxOfLanes(d, largest));
   if (most < 1e-36F) return {0.0F, 0.0F};
   return {most / 127.0F, 127.0F / most};
 }
 
-// Writes one half block, returns the sum of its values.
-HWY_INLINE std::int32_t RoundHalfBlock(const float* x, float inverse, std::int8_t* out) {
+struct HalfSums {
+  std::int32_t first;
+  std::int32_t second;
+};
+
+/// Writes the values of one block, returns the sums of its halves.
+HWY_INLINE HalfSums RoundBlock(const float* x, float inverse, std::int8_t* out) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<std::int8_t, decltype(d)> d8;
-  auto sum = hn::Zero(di);
-  for (std::size_t i = 0; i < kBlockColumns / 2; i += hn::Lanes(d)) {
-    const auto scaled = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, inverse));
+  const auto factor = hn::Set(d, inverse);
+  const auto round = [&](std::size_t i) HWY_ATTR {
     // NaN (infinity * 0) becomes a value too; the block's scale is NaN then.
-    const auto value = hn::NearestInt(hn::Max(hn::Set(d, -127.0F), hn::Min(scaled, hn::Set(d, 127.0F))));
+    const auto bounded = hn::Min(hn::Mul(hn::LoadU(d, x + i), factor), hn::Set(d, 127.0F));
+    const auto value = hn::NearestInt(hn::Max(hn::Set(d, -127.0F), bounded));
     hn::StoreU(hn::DemoteTo(d8, value), d8, out + i);
-    sum = hn::Add(sum, value);
+    return value;
+  };
+  // Both sums in one: a half's magnitude is at most 16 * 127 < 2^15.
+  auto sum = hn::Zero(di);
+  for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
+    sum = hn::Add(sum, hn::Add(round(i), hn::ShiftLeft<16>(round(16 + i))));
   }
-  return hn::GetLane(hn::SumOfLanes(di, sum));
+  const std::int32_t both = hn::GetLane(hn::SumOfLanes(di, sum));
+  const auto first = static_cast<std::int32_t>(static_cast<std::int16_t>(both & 0xFFFF));
+  return {first, (both - first) / 65536};
 }
 
 inline HWY_ATTR void QuantiseRow(const float* x, std::size_t columns, std::byte* out) {
@@ -68,14 +80,12 @@ inline HWY_ATTR void QuantiseRow(const float* x, std::size_t columns, std::byte*
   for (std::size_t b = 0; b < columns / kBlockColumns; ++b) {
     const float* block = x + b * kBlockColumns;
     const BlockScale scale = ScaleOf(block);
-    std::int8_t* rounded = values + b * kBlockColumns;
-    const std::int32_t first = RoundHalfBlock(block, scale.inverse, rounded);
-    const std::int32_t second = RoundHalfBlock(block + 16, scale.inverse, rounded + 16);
+    const HalfSums sum = RoundBlock(block, scale.inverse, values + b * kBlockColumns);
     scales[b] = scale.step;
-    sums[b] = scale.step * static_cast<float>(first + second);
-    counts[b] = -(first + second);
-    halves[2 * b] = -first;
-    halves[2 * b + 1] = -second;
+    sums[b] = scale.step * static_cast<float>(sum.first + sum.second);
+    counts[b] = -(sum.first + sum.second);
+    halves[2 * b] = -sum.first;
+    halves[2 * b + 1] = -sum.second;
   }
 }
 
