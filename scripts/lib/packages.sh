@@ -1,5 +1,6 @@
 # Debian packages. To be sourced after common.sh.
-RUN_PACKAGES=(g++ cmake ninja-build ccache libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev python3 unzip
+RUN_PACKAGES=(g++ cmake ninja-build ccache libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
+  libssl-dev libspdlog-dev pkgconf python3 unzip
   ca-certificates)
 TEST_PACKAGES=(libgtest-dev libgmock-dev clang clang-format clang-tidy)
 

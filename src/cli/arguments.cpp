@@ -7,7 +7,7 @@ namespace razorkv::cli {
 std::vector<std::string> normalized_arguments(int argc, const char* const* argv) {
   static const std::map<std::string, std::string> long_names = {
       {"-tb", "--threads-batch"}, {"-ub", "--ubatch-size"}, {"-ctk", "--cache-type-k"},
-      {"-ctv", "--cache-type-v"}, {"-sys", "--system"},
+      {"-ctv", "--cache-type-v"}, {"-sys", "--system"},     {"-np", "--parallel"},
   };
   static const std::map<std::string, std::string> texts = {
       {"-p", "--prompt"}, {"--prompt", "--prompt"}, {"-sys", "--system"}, {"--system", "--system"}};

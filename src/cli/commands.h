@@ -21,5 +21,6 @@ void add_tokenize_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_serve_command(CLI::App& app);
 
 }  // namespace razorkv::cli

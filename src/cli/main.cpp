@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   razorkv::cli::add_profile_command(app);
   razorkv::cli::add_eval_command(app);
   razorkv::cli::add_bench_command(app);
+  razorkv::cli::add_serve_command(app);
   try {
     std::vector<std::string> arguments = razorkv::cli::normalized_arguments(argc, argv);
     const auto named = [&](const CLI::App* command) { return command->get_name() == arguments[0]; };

@@ -21,8 +21,13 @@
 
 namespace razorkv::server {
 
-/// The queue is full, or the server is shutting down: try again later.
+/// The queue is full: try again later.
 class Overloaded : public Error {
+  using Error::Error;
+};
+
+/// The server is shutting down.
+class ShuttingDown : public Error {
   using Error::Error;
 };
 

@@ -69,7 +69,7 @@ std::shared_ptr<Generation> Scheduler::submit(GenerationRequest request) {
   std::shared_ptr<Generation> generation = job->generation;
   {
     const std::scoped_lock lock(mutex_);
-    if (stopping_ || draining_) throw Overloaded("the server is shutting down");
+    if (stopping_ || draining_) throw ShuttingDown("the server is shutting down");
     if (queue_.size() >= settings_.queue) {
       ++status_.rejected;
       throw Overloaded("the queue is full: " + std::to_string(queue_.size()) + " requests are waiting");
@@ -86,10 +86,10 @@ void Scheduler::on_engine(const std::function<void(const std::shared_ptr<Engine>
   std::future<void> result = done.get_future();
   {
     const std::scoped_lock lock(mutex_);
-    if (stopping_) throw Overloaded("the server is shutting down");
+    if (stopping_) throw ShuttingDown("the server is shutting down");
     tasks_.emplace_back([&](bool alive) {
       try {
-        if (!alive) throw Overloaded("the server is shutting down");
+        if (!alive) throw ShuttingDown("the server is shutting down");
         work(engine_);
         done.set_value();
       } catch (...) {
@@ -153,7 +153,7 @@ void Scheduler::run() {
     tasks.swap(tasks_);
   }
   for (const auto& task : tasks) task(false);
-  fail_all(std::make_exception_ptr(Cancelled("the server is shutting down")));
+  fail_all(std::make_exception_ptr(ShuttingDown("the server is shutting down")));
   jobs_.clear();
   publish();
 }
@@ -194,11 +194,14 @@ void Scheduler::sweep() {
   }
   std::erase(jobs_, nullptr);
   for (const std::unique_ptr<Job>& job : gone) {
-    const bool late = !all && !job->generation->cancelled();
     ++counted_.cancelled;
-    job->choices.clear();
-    fail(*job, late ? std::make_exception_ptr(TimedOut("the request took longer than the server's time limit"))
-                    : std::make_exception_ptr(Cancelled("the request was cancelled")));
+    if (job->generation->cancelled()) {
+      fail(*job, std::make_exception_ptr(Cancelled("the request was cancelled")));
+    } else if (all) {
+      fail(*job, std::make_exception_ptr(ShuttingDown("the server is shutting down")));
+    } else {
+      fail(*job, std::make_exception_ptr(TimedOut("the request took longer than the server's time limit")));
+    }
   }
 }
 

@@ -61,10 +61,11 @@ class Scheduler {
   const Policy& policy() const { return policy_; }
   const SchedulerSettings& settings() const { return settings_; }
 
-  /// Throws Overloaded, InvalidArgument (nothing to read, more choices than slots), ContextFull with both numbers.
+  /// Throws Overloaded, ShuttingDown, InvalidArgument (nothing to read, more choices than slots), ContextFull with both
+  /// numbers.
   std::shared_ptr<Generation> submit(GenerationRequest request);
-  /// Runs `work` on the engine's thread between two steps and waits for it; throws what it throws, and Overloaded when
-  /// the scheduler ends first.
+  /// Runs `work` on the engine's thread between two steps and waits for it; throws what it throws, and ShuttingDown
+  /// when the scheduler ends first.
   void on_engine(const std::function<void(const std::shared_ptr<Engine>&)>& work);
   /// Forgets the checkpoints that go on from this document.
   void forget(const std::string& base);

@@ -1,0 +1,15 @@
+# cmake -D source=web -D output=FILE.cpp -P RazorkvEmbed.cmake: the files of the page as C++ arrays.
+set(text "#include <array>\n\n#include \"server/page.h\"\n\nnamespace razorkv::server {\nnamespace {\n")
+set(table "")
+set(count 0)
+foreach(entry "/;index.html;text/html; charset=utf-8" "/style.css;style.css;text/css" "/app.js;app.js;text/javascript")
+  list(POP_FRONT entry path file)
+  file(READ ${source}/${file} bytes HEX)
+  string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
+  string(APPEND text "const char file_${count}[] = {${bytes}};\n")
+  string(APPEND table "    PageFile{\"${path}\", \"${entry}\", {file_${count}, sizeof(file_${count})}},\n")
+  math(EXPR count "${count} + 1")
+endforeach()
+string(APPEND text "const std::array<PageFile, ${count}> files = {{\n${table}}};\n}  // namespace\n\n"
+       "std::span<const PageFile> page_files() { return files; }\n\n}  // namespace razorkv::server\n")
+file(WRITE ${output} "${text}")
