@@ -153,7 +153,7 @@ DocumentInfo Documents::add(const std::string& id, const std::string& name, std:
                 true};
   entry.state = std::move(state);
   if (!folder_.empty()) save(entry);
-  const DocumentInfo info = entry.info;
+  DocumentInfo info = entry.info;
   {
     const std::scoped_lock lock(mutex_);
     entry.used = ++clock_;

@@ -77,9 +77,8 @@ HttpServer::HttpServer(HttpSettings settings) : settings_(std::move(settings)) {
                                   : status == 413 ? "the body is longer than the server takes"
                                                   : "the request cannot be read"});
   });
-  server_.set_exception_handler([](const httplib::Request&, httplib::Response& response, std::exception_ptr error) {
-    send_error(response, to_api_error(error));
-  });
+  server_.set_exception_handler([](const httplib::Request&, httplib::Response& response,
+                                   const std::exception_ptr& error) { send_error(response, to_api_error(error)); });
   server_.set_logger(log_request);
   server_.Options(".*", [this](const httplib::Request& request, httplib::Response& response) {
     allow_origin(request, response);
