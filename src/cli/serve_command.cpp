@@ -137,7 +137,7 @@ void add_serve_command(CLI::App& app) {
   command->add_option("--max-body-mb", arguments->body_mb, "Largest request body, MiB")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--timeout", arguments->timeout_seconds, "Seconds that a request may take, waiting included")
+  command->add_option("--timeout", arguments->timeout_seconds, "Seconds that an answer may take, waiting included")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command->add_option("--grace", arguments->grace_seconds, "Seconds that running requests get at a shutdown")

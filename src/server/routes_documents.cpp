@@ -1,4 +1,3 @@
-#include <chrono>
 #include <utility>
 
 #include "razorkv/error.h"
@@ -55,7 +54,6 @@ void create(App& app, const httplib::Request& http, httplib::Response& response)
   read.conversation = true;
   read.reuse = false;
   read.client = http.remote_addr;
-  read.deadline = std::chrono::steady_clock::now() + app.settings.timeout;
   const auto generation = app.scheduler.submit(std::move(read));
   const auto reading = std::make_shared<Reading>(Reading{id, name, ClientWait(generation, http)});
   if (!stream) {

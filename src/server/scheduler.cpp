@@ -1,7 +1,6 @@
 #include "server/scheduler.h"
 
 #include <algorithm>
-#include <future>
 #include <map>
 #include <utility>
 
@@ -82,23 +81,37 @@ std::shared_ptr<Generation> Scheduler::submit(GenerationRequest request) {
 }
 
 void Scheduler::on_engine(const std::function<void(const std::shared_ptr<Engine>&)>& work) {
-  std::promise<void> done;
-  std::future<void> result = done.get_future();
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    std::exception_ptr error;
+  };
+  const auto outcome = std::make_shared<Outcome>();
   {
     const std::scoped_lock lock(mutex_);
     if (stopping_) throw ShuttingDown("the server is shutting down");
-    tasks_.emplace_back([&](bool alive) {
+    tasks_.emplace_back([this, &work, outcome](bool alive) {
+      std::exception_ptr error;
       try {
         if (!alive) throw ShuttingDown("the server is shutting down");
         work(engine_);
-        done.set_value();
       } catch (...) {
-        done.set_exception(std::current_exception());
+        error = std::current_exception();
       }
+      // The waiting thread gets the only reference, so the exception does not end here while it is read there.
+      const std::scoped_lock done(outcome->mutex);
+      outcome->error = std::move(error);
+      outcome->done = true;
+      outcome->changed.notify_all();
     });
   }
   wake_.notify_all();
-  result.get();
+  std::unique_lock lock(outcome->mutex);
+  outcome->changed.wait(lock, [&] { return outcome->done; });
+  std::exception_ptr error = std::move(outcome->error);
+  lock.unlock();
+  if (error) std::rethrow_exception(std::move(error));
 }
 
 void Scheduler::forget(const std::string& base) {

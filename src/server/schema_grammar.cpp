@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "server/api_error.h"
@@ -48,7 +49,7 @@ class Converter {
   std::string convert() {
     const std::string body = rule(root_, path_);
     std::string out = "root ::= " + body + "\n";
-    for (const auto& [name, text] : rules_) out += name + " ::= " + text + "\n";
+    for (const auto& [name, text] : rules_) out += fmt::format("{} ::= {}\n", name, text);
     return out + kCommonRules;
   }
 
@@ -58,7 +59,7 @@ class Converter {
   }
 
   std::string named(const std::string& text) {
-    const std::string name = fmt::format("part-{}", rules_.size());
+    std::string name = fmt::format("part-{}", rules_.size());
     rules_.emplace_back(name, text);
     return name;
   }
@@ -71,7 +72,8 @@ class Converter {
                                                 "title",   "description", "default",   "examples",
                                                 "$schema", "$id",         "$comment"};
     for (const auto& [key, unused] : schema.items()) {
-      if (!known.contains(key)) refuse(place + "." + key, "this keyword of JSON Schema is not supported");
+      if (!known.contains(key))
+        refuse(fmt::format("{}.{}", place, key), "this keyword of JSON Schema is not supported");
     }
   }
 
@@ -142,7 +144,7 @@ class Converter {
       refuse(place, "there is no '" + name + "' in the schema");
     }
     if (found->is_object() && found->contains("$ref")) refuse(place, "a reference to a reference is not supported");
-    const std::string rule_name = fmt::format("ref-{}", references_.size());
+    std::string rule_name = fmt::format("ref-{}", references_.size());
     references_[name] = rule_name;
     std::string body = rule(*found, name);
     rules_.emplace_back(rule_name, std::move(body));
@@ -206,7 +208,8 @@ class Converter {
     }
     std::vector<std::pair<std::string, bool>> members;
     for (const auto& [name, value] : properties->items()) {
-      std::string member = named(literal(json(name)) + " ws \":\" ws " + rule(value, place + ".properties." + name));
+      const std::string inner = rule(value, fmt::format("{}.properties.{}", place, name));
+      std::string member = named(fmt::format("{} ws \":\" ws {}", literal(json(name)), inner));
       members.emplace_back(std::move(member), required.contains(name));
     }
     // after[i]: members from i on behind another one; first[i]: the first one is at i or later. Linear in size.
@@ -214,11 +217,11 @@ class Converter {
     std::string first = "ws";
     for (std::size_t i = members.size(); i-- > 0;) {
       const auto& [member, needed] = members[i];
-      const std::string start = member + " " + after;
-      const std::string next_first = named(needed ? start : "(" + start + ") | " + first);
-      const std::string next = "ws \",\" ws " + start;
-      after = named(needed ? next : "(" + next + ") | " + after);
-      first = next_first;
+      const std::string start = fmt::format("{} {}", member, after);
+      std::string next_first = named(needed ? start : fmt::format("({}) | {}", start, first));
+      const std::string next = fmt::format("ws \",\" ws {}", start);
+      after = named(needed ? next : fmt::format("({}) | {}", next, after));
+      first = std::move(next_first);
     }
     return named("\"{\" ws " + first + " \"}\"");
   }

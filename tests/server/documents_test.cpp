@@ -65,7 +65,7 @@ TEST(DocumentsTest, ProgressIsStreamed) {
   ASSERT_GE(seen.size(), 2U);
   std::int64_t done = -1;
   for (std::size_t i = 0; i + 1 < seen.size(); ++i) {
-    EXPECT_GT(seen[i]["done"], done);
+    EXPECT_GE(seen[i]["done"], done);
     done = seen[i]["done"];
     EXPECT_LE(done, seen[i]["total"]);
   }
@@ -125,6 +125,18 @@ TEST(DocumentsTest, DamagedFilesAreSaidSoAndHurtNothingElse) {
   const TestServer server(other);
   EXPECT_EQ(server.post("/v1/chat/completions", question(whole, "what?").dump())->status, 500);
   server.ok("/v1/chat/completions", chat_request("still there"));
+}
+
+TEST(DocumentsTest, ADocumentThatCannotBeSavedIsNotKept) {
+  const TemporaryFolder folder;
+  const TestServer server(with_folder(folder.file("states")));
+  const std::string id = server.ok("/v1/documents", {{"text", long_text()}})["id"];
+  std::filesystem::remove_all(folder.file("states"));
+  const auto failed = server.post("/v1/documents", json{{"text", "other " + long_text()}}.dump());
+  EXPECT_EQ(failed->status, 500);
+  EXPECT_THAT(failed->body, HasSubstr("error"));
+  EXPECT_EQ(server.get("/v1/documents")["data"].size(), 1U);
+  server.ok("/v1/chat/completions", question(id, "still there?"));  // its state is in memory
 }
 
 TEST(DocumentsTest, RefusesWhatCannotBeDone) {
