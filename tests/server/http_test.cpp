@@ -78,7 +78,8 @@ TEST(HttpTest, SeedsChoicesAndLimits) {
   EXPECT_EQ(server.ok("/v1/chat/completions", request)["choices"], first["choices"]);
   json bias = chat_request("x", 5);
   bias["logit_bias"] = {{"70", 100}};
-  for (const json& token : server.ok("/v1/chat/completions", bias)["choices"][0]["logprobs"]["content"]) {
+  const json biased = server.ok("/v1/chat/completions", bias);
+  for (const json& token : biased["choices"][0]["logprobs"]["content"]) {
     EXPECT_EQ(token["token"], "C");  // token 70 is the byte 0x43
   }
   bias["stop"] = "CCC";
