@@ -53,7 +53,7 @@ class Snapshot {
 class Session {
  public:
   /// Throws InvalidArgument, OutOfMemory.
-  Session(Model model, const SessionOptions& options);
+  Session(const Model& model, const SessionOptions& options);
   Session(Model model, const SessionOptions& options, const Policy& policy);
   ~Session();
   Session(Session&&) noexcept;

@@ -79,6 +79,7 @@ struct Stability {
 Stability stability(const std::vector<HeadProfile>& profiles, const HeadChoice& choice) {
   Stability least;
   std::vector<std::vector<HeadId>> chosen;
+  chosen.reserve(profiles.size());
   for (const HeadProfile& one : profiles) chosen.push_back(select_heads(choice, one.model.shape, one.scores));
   for (std::size_t a = 0; a < profiles.size(); ++a) {
     for (std::size_t b = a + 1; b < profiles.size(); ++b) {

@@ -14,7 +14,7 @@ double rate(std::int64_t tokens, double seconds) { return seconds > 0.0 ? static
 std::string byte_text(std::size_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (bytes < 1024U) return fmt::format("{} B", bytes);
-  if (bytes < 1024U * 1024U) return fmt::format("{:.1f} KiB", value / 1024.0);
+  if (value < 1024.0 * 1024.0) return fmt::format("{:.1f} KiB", value / 1024.0);
   if (value < 1024.0 * 1024.0 * 1024.0) return fmt::format("{:.1f} MiB", value / (1024.0 * 1024.0));
   return fmt::format("{:.2f} GiB", value / (1024.0 * 1024.0 * 1024.0));
 }

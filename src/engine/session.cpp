@@ -79,7 +79,7 @@ struct Session::Impl {
   SessionStatistics times;
 };
 
-Session::Session(Model model, const SessionOptions& options) : Session(model, options, Policy::full(model)) {}
+Session::Session(const Model& model, const SessionOptions& options) : Session(model, options, Policy::full(model)) {}
 Session::Session(Model model, const SessionOptions& options, const Policy& policy)
     : impl_(std::make_unique<Impl>(std::move(model), options, policy)) {}
 Session::~Session() = default;

@@ -102,6 +102,7 @@ NeedleResult run_needles(const Model& model, const NeedleTask& task, const std::
                                       needed, model.info().context));
   }
   std::vector<Policy> policies;
+  policies.reserve(columns.size());
   for (const PolicyColumn& column : columns) policies.push_back(Policy::make(model, column.options, progress));
 
   const auto questions = static_cast<std::int64_t>(task.needles.size());
