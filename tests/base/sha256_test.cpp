@@ -6,6 +6,7 @@
 #include <string>
 
 #include "razorkv/error.h"
+#include "support/temporary_folder.h"
 
 namespace razorkv {
 namespace {
@@ -45,12 +46,13 @@ TEST(Sha256, EveryLengthAroundTheBlockDiffers) {
 }
 
 TEST(Sha256, FileEqualsItsBytes) {
-  const std::string path = testing::TempDir() + "sha256_test.bin";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("text");
   const std::string text(100001, 'q');
   std::ofstream(path, std::ios::binary) << text;
   EXPECT_EQ(sha256_of_file(path), hash(text));
   EXPECT_THROW(sha256_of_file(path + ".absent"), FileError);
-  EXPECT_THROW(sha256_of_file(testing::TempDir()), FileError);
+  EXPECT_THROW(sha256_of_file(folder.path()), FileError);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/document_prompt.h"
 #include "engine/model_handle.h"
+#include "support/temporary_folder.h"
 #include "support/test_files.h"
 
 namespace razorkv {
@@ -29,7 +30,7 @@ class AskModel : public testing::Test {
     const auto path = test::model_file(test::kSmolLm2);
     if (!path) GTEST_SKIP() << test::missing_model(test::kSmolLm2);
     model_ = *path;
-    document_ = testing::TempDir() + "razorkv-ask-model.txt";
+    document_ = folder_.file("document.txt");
     std::ofstream(document_) << kDocument;
   }
   test::CommandResult ask(std::vector<std::string> more) const {
@@ -38,6 +39,7 @@ class AskModel : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return test::run_command(arguments, {{}, {}, 300.0});
   }
+  test::TemporaryFolder folder_;
   std::string model_, document_;
 };
 
@@ -50,7 +52,7 @@ TEST_F(AskModel, AnswersFromTheDocument) {
 }
 
 TEST_F(AskModel, CompressedSavedAndComparedToFull) {
-  const std::string state = testing::TempDir() + "razorkv-ask-model.state";
+  const std::string state = folder_.file("document.state");
   const std::vector<std::string> small = {"--heads", "0:0,3:1,7:2", "--window", "16", "--window-div", "0"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(), small.begin(), small.end());

@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/tiny_model.h"
+#include "support/temporary_folder.h"
 
 namespace razorkv {
 namespace {
@@ -21,8 +22,10 @@ using test::CommandResult;
 using test::run_command;
 using test::tiny_command_model;
 
+/// A file of this process, since tests run side by side.
 std::string text_file(const std::string& name, const std::string& content) {
-  const std::string path = testing::TempDir() + "razorkv-ask-" + name;
+  static const test::TemporaryFolder folder;
+  const std::string path = folder.file(name);
   std::ofstream(path, std::ios::binary) << content;
   return path;
 }
@@ -81,7 +84,8 @@ TEST(Ask, AnAnswerDoesNotDependOnTheQuestionsBefore) {
 }
 
 TEST(Ask, SavedDocumentsAnswerTheSame) {
-  const std::string state = testing::TempDir() + "razorkv-ask.state";
+  const test::TemporaryFolder folder;
+  const std::string state = folder.file("document.state");
   const json before =
       answers(ask({"-f", document_file(), "--json", "-p", "one?", "-p", "two?", "--save-state", state}));
   const CommandResult loaded = ask({"--load-state", state, "--json", "-p", "one?", "-p", "two?"});

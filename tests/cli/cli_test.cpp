@@ -12,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/tiny_model.h"
+#include "support/temporary_folder.h"
 #include "support/tiny_gguf.h"
 
 namespace razorkv {
@@ -83,7 +84,8 @@ TEST(Command, MissingAndBadFiles) {
   expect_error(run({"tokenize", "-m", "/no/such.gguf", "-p", "x"}), "/no/such.gguf");
   expect_error(run({"info", "-m", "/tmp"}), "/tmp");
   expect_error(tiny_run({"-f", "/no/such.txt"}), "/no/such.txt");
-  const std::string cut = testing::TempDir() + "razorkv-cli-cut.gguf";
+  const test::TemporaryFolder folder;
+  const std::string cut = folder.file("razorkv-cli-cut.gguf");
   std::filesystem::copy_file(tiny_command_model(), cut, std::filesystem::copy_options::overwrite_existing);
   std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
   expect_error(run({"run", "-m", cut, "-p", "x"}), "razorkv-cli-cut.gguf");
@@ -91,7 +93,8 @@ TEST(Command, MissingAndBadFiles) {
 }
 
 TEST(Command, PromptFromEverywhere) {
-  const std::string file = testing::TempDir() + "razorkv-cli-prompt.txt";
+  const test::TemporaryFolder folder;
+  const std::string file = folder.file("prompt.txt");
   std::ofstream(file) << "file\n\n";
   const auto tokens = [](const CommandResult& result) {
     EXPECT_EQ(result.exit_code, 0) << result.err;

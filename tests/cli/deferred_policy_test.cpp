@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/tiny_model.h"
+#include "support/temporary_folder.h"
 
 namespace razorkv {
 namespace {
@@ -19,9 +20,7 @@ class DeferredPolicyTest : public testing::Test {
  protected:
   void SetUp() override {
     if (const char* old = std::getenv("XDG_CACHE_HOME")) old_ = old;
-    cache_ = testing::TempDir() + "razorkv-deferred-cache";
-    std::filesystem::remove_all(cache_);
-    setenv("XDG_CACHE_HOME", cache_.c_str(), 1);
+    setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
   }
   void TearDown() override {
     if (old_.empty()) {
@@ -29,11 +28,10 @@ class DeferredPolicyTest : public testing::Test {
     } else {
       setenv("XDG_CACHE_HOME", old_.c_str(), 1);
     }
-    std::filesystem::remove_all(cache_);
   }
   /// Path of the one profile in the cache folder; empty: none.
   std::string profile() const {
-    const std::string folder = cache_ + "/razorkv/profiles";
+    const std::string folder = cache_.file("razorkv/profiles");
     if (!std::filesystem::exists(folder)) return {};
     return std::filesystem::directory_iterator(folder)->path().string();
   }
@@ -48,7 +46,8 @@ class DeferredPolicyTest : public testing::Test {
   }
   static std::string policy(const json& document) { return document.at("policy").get<std::string>().substr(0, 5); }
 
-  std::string old_, cache_;
+  std::string old_;
+  test::TemporaryFolder cache_;
 };
 
 TEST_F(DeferredPolicyTest, ShortTextsMakeNoProfile) {

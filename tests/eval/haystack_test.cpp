@@ -5,12 +5,14 @@
 #include <fstream>
 
 #include "razorkv/error.h"
+#include "support/temporary_folder.h"
 
 namespace razorkv {
 namespace {
 
 std::string write(const std::string& name, const std::string& content) {
-  const std::string path = testing::TempDir() + "razorkv-haystack-" + name;
+  static const test::TemporaryFolder folder;
+  const std::string path = folder.file(name);
   std::ofstream(path, std::ios::binary) << content;
   return path;
 }

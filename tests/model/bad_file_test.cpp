@@ -19,6 +19,7 @@
 #include "model/unsupported.h"
 #include "model/weight_table.h"
 #include "razorkv/error.h"
+#include "support/temporary_folder.h"
 #include "support/tiny_gguf.h"
 
 namespace razorkv::test {
@@ -67,16 +68,15 @@ void write_file(const std::string& path, const std::string& bytes) { std::ofstre
 TEST(BadFile, TheSmallModelItselfLoads) { EXPECT_EQ(error_of(TinyGguf(kSmall)), "no error"); }
 
 TEST(BadFile, MissingDirectoryEmptyAndOtherFiles) {
-  const std::string folder = testing::TempDir();
-  EXPECT_THAT(load_error(folder + "no_such_model.gguf"), HasSubstr("file: cannot open"));
-  EXPECT_THAT(load_error(folder), HasSubstr("is a directory"));
-  const std::string path = folder + "bad_model_test.gguf";
+  const TemporaryFolder folder;
+  EXPECT_THAT(load_error(folder.file("no_such_model.gguf")), HasSubstr("file: cannot open"));
+  EXPECT_THAT(load_error(folder.path()), HasSubstr("is a directory"));
+  const std::string path = folder.file("bad_model_test.gguf");
   write_file(path, "");
   EXPECT_THAT(load_error(path), HasSubstr("is empty (0 bytes)"));
   write_file(path, "This is a text about models.");
   EXPECT_THAT(load_error(path), HasSubstr("not a GGUF file"));
   EXPECT_THAT(load_error("/dev/null"), HasSubstr("not a regular file"));
-  std::remove(path.c_str());
 }
 
 TEST(BadFile, CutAtTwoHundredPlaces) {

@@ -16,6 +16,7 @@
 #include "support/decoder_runner.h"
 #include "support/llama_reference.h"
 #include "support/plain_attention_hook.h"
+#include "support/temporary_folder.h"
 #include "support/test_files.h"
 
 namespace razorkv::test {
@@ -82,12 +83,12 @@ TEST(BabyLlama, GreedyTokensEqualLibllama) {
 TEST(Llama2c, RefusesAFileOfAnotherSize) {
   const auto source = data_file("models/stories260K.bin");
   if (!source) GTEST_SKIP() << missing_data("models/stories260K.bin");
-  const std::string path = testing::TempDir() + "llama2c_test.bin";
+  const TemporaryFolder folder;
+  const std::string path = folder.file("cut.bin");
   std::filesystem::copy_file(*source, path, std::filesystem::copy_options::overwrite_existing);
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 4);
   EXPECT_THROW(read_llama2c(path), std::runtime_error);
-  std::remove(path.c_str());
 }
 
 }  // namespace
