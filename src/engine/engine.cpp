@@ -176,7 +176,7 @@ std::span<const float> Engine::decode(std::span<const BatchItem> items) {
     self.run.start(parts, self.observer, threads);
     const DecoderGraph& graph = compiled.tensors();
     ggml_backend_tensor_set(graph.tokens, tokens.data(), 0, tokens.size() * sizeof(Token));
-    ggml_backend_tensor_set(graph.positions, positions.data(), 0, positions.size() * sizeof(std::int32_t));
+    set_positions(graph, *self.model, positions);
     if (graph.output_rows != nullptr && outputs > 0) {
       ggml_backend_tensor_set(graph.output_rows, output_rows.data(), 0, output_rows.size() * sizeof(std::int32_t));
     }

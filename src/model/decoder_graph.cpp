@@ -2,6 +2,8 @@
 
 #include <ggml.h>
 
+#include <algorithm>
+
 #include "model/loaded_model.h"
 #include "model/matrix_product.h"
 
@@ -21,16 +23,18 @@ class DecoderBuilder {
   DecoderGraph build(std::int64_t n, std::int64_t outputs) {
     DecoderGraph made;
     made.tokens = input(n, "tokens");
-    made.positions = input(n, "positions");
+    made.angles = angles(n, "angles");
+    const auto sliding = [](const LayerConfig& layer) { return layer.sliding; };
+    if (std::ranges::any_of(config_.layers, sliding)) made.angles_sliding = angles(n, "angles_sliding");
     if (outputs != 0 && outputs != n) made.output_rows = input(outputs, "output_rows");
     ggml_tensor* stream = ggml_get_rows(context_, model_.token_embedding(), made.tokens);
     if (config_.embedding_scale != 1.0F) stream = ggml_scale(context_, stream, config_.embedding_scale);
     const std::int64_t last = config_.layer_count() - 1;
     for (std::int64_t i = 0; i < last; ++i) {
-      stream = feed_forward(i, residual(i, stream, attention(i, stream, made.positions)));
+      stream = feed_forward(i, residual(i, stream, attention(i, stream, made)));
     }
     // Only the wanted rows go past the last layer's attention.
-    ggml_tensor* attended = attention(last, stream, made.positions);
+    ggml_tensor* attended = attention(last, stream, made);
     ggml_build_forward_expand(graph_, attended);
     if (outputs == 0) return made;
     if (made.output_rows != nullptr) {
@@ -46,6 +50,13 @@ class DecoderBuilder {
  private:
   ggml_tensor* input(std::int64_t size, const char* name) {
     ggml_tensor* tensor = ggml_new_tensor_1d(context_, GGML_TYPE_I32, size);
+    ggml_set_input(tensor);
+    ggml_set_name(tensor, name);
+    return tensor;
+  }
+
+  ggml_tensor* angles(std::int64_t n, const char* name) {
+    ggml_tensor* tensor = ggml_new_tensor_2d(context_, GGML_TYPE_F32, config_.rope.dims, n);
     ggml_set_input(tensor);
     ggml_set_name(tensor, name);
     return tensor;
@@ -67,27 +78,18 @@ class DecoderBuilder {
     return ggml_reshape_3d(context_, x, config_.head_width, heads, x->ne[1]);
   }
 
-  ggml_tensor* rotate(std::int64_t layer, ggml_tensor* x, ggml_tensor* positions) {
-    const RopeConfig& rope = config_.rope;
-    const bool sliding = config_.layers[static_cast<std::size_t>(layer)].sliding;
-    const int mode = rope.kind == RopeKind::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-    return ggml_rope_ext(context_, x, positions, model_.layer(layer).rope_factors, static_cast<int>(rope.dims), mode,
-                         static_cast<int>(rope.original_context), sliding ? rope.base_sliding : rope.base,
-                         sliding ? rope.scale_sliding : rope.scale, rope.yarn_ext_factor, rope.yarn_attn_factor,
-                         rope.yarn_beta_fast, rope.yarn_beta_slow);
-  }
-
   /// Attention of a layer before its output matrix, [head_width * heads, n].
-  ggml_tensor* attention(std::int64_t index, ggml_tensor* stream, ggml_tensor* positions) {
+  ggml_tensor* attention(std::int64_t index, ggml_tensor* stream, const DecoderGraph& inputs) {
     const LayerWeights& w = model_.layer(index);
     const LayerConfig& layer = config_.layers[static_cast<std::size_t>(index)];
     ggml_tensor* x = norm(stream, w.attn_norm);
+    ggml_tensor* const angles = layer.sliding ? inputs.angles_sliding : inputs.angles;
     LayerTensors tensors;
     tensors.residual = stream;
     tensors.q_before_rope = optional_norm(split(linear(w.attn_q, w.attn_q_bias, x), layer.heads), w.attn_q_norm);
-    tensors.q = rotate(index, tensors.q_before_rope, positions);
+    tensors.q = rotate(context_, config_.rope, tensors.q_before_rope, angles);
     tensors.k_before_rope = optional_norm(split(linear(w.attn_k, w.attn_k_bias, x), layer.kv_heads), w.attn_k_norm);
-    tensors.k = rotate(index, tensors.k_before_rope, positions);
+    tensors.k = rotate(context_, config_.rope, tensors.k_before_rope, angles);
     tensors.v = split(linear(w.attn_v, w.attn_v_bias, x), layer.kv_heads);
     return hook_.attend(context_, graph_, index, tensors);
   }
@@ -128,6 +130,15 @@ class DecoderBuilder {
 DecoderGraph build_decoder(ggml_context* context, ggml_cgraph* graph, const LoadedModel& model, std::int64_t n,
                            std::int64_t outputs, AttentionHook& hook) {
   return DecoderBuilder(context, graph, model, hook).build(n, outputs);
+}
+
+void set_positions(const DecoderGraph& graph, const LoadedModel& model, std::span<const std::int32_t> positions) {
+  for (const bool sliding : {false, true}) {
+    const ggml_tensor* const angles = sliding ? graph.angles_sliding : graph.angles;
+    if (angles == nullptr) continue;
+    model.rotation(sliding).table(
+        positions, {static_cast<float*>(angles->data), static_cast<std::size_t>(ggml_nelements(angles))});
+  }
 }
 
 std::int64_t decoder_graph_nodes(const LoadedModel& model) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 struct ggml_cgraph;
 struct ggml_context;
@@ -30,8 +31,9 @@ class AttentionHook {
 };
 
 struct DecoderGraph {
-  ggml_tensor* tokens = nullptr;       ///< input, [n] int32
-  ggml_tensor* positions = nullptr;    ///< input, [n] int32
+  ggml_tensor* tokens = nullptr;          ///< input, [n] int32
+  ggml_tensor* angles = nullptr;          ///< input, [rope.dims, n] float32, see Rotation::table
+  ggml_tensor* angles_sliding = nullptr;  ///< the same of sliding-window layers; null where there are none
   ggml_tensor* output_rows = nullptr;  ///< input, [outputs] int32: rows whose logits are wanted; null when outputs == n
   ggml_tensor* logits = nullptr;       ///< output, [vocabulary, outputs] float32; null when outputs == 0
 };
@@ -40,6 +42,9 @@ struct DecoderGraph {
 /// matrix run on the wanted rows only; the last layer's attention hook still sees all rows.
 DecoderGraph build_decoder(ggml_context* context, ggml_cgraph* graph, const LoadedModel& model, std::int64_t n,
                            std::int64_t outputs, AttentionHook& hook);
+
+/// Writes the angles of `positions` [n] into the inputs of an allocated graph.
+void set_positions(const DecoderGraph& graph, const LoadedModel& model, std::span<const std::int32_t> positions);
 
 /// Upper bound of the graph's nodes (hook nodes not counted), for ggml_new_graph_custom.
 std::int64_t decoder_graph_nodes(const LoadedModel& model);

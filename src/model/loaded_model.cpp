@@ -1,7 +1,10 @@
 #include "model/loaded_model.h"
 
+#include <ggml.h>
+
 #include <new>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/file_mapping.h"
@@ -35,6 +38,7 @@ struct LoadedModel::Impl {
   std::optional<WeightStore> store;
   std::string fingerprint;
   bool fast_products;
+  std::vector<Rotation> rotations;  ///< [sliding]
 
   Impl(const std::string& from, const LoadSettings& settings)
       : path(from), mapping(from), fast_products(settings.fast_products) {
@@ -42,9 +46,15 @@ struct LoadedModel::Impl {
     refuse_unsupported(gguf);
     config = read_config(gguf);
     store.emplace(*mapping, gguf, weight_table(config, require_architecture(gguf), weights), settings);
-    for (LayerWeights& layer : weights.layers) layer.rope_factors = weights.layers.front().rope_factors;
+    for (const bool sliding : {false, true}) rotations.emplace_back(config.rope, sliding, rope_factors());
     fingerprint = model_fingerprint(gguf, config);
     if (store->bytes().mapped == 0) mapping.reset();
+  }
+
+  std::span<const float> rope_factors() const {
+    const ggml_tensor* factors = weights.layers.front().rope_factors;
+    if (factors == nullptr) return {};
+    return {static_cast<const float*>(factors->data), static_cast<std::size_t>(factors->ne[0])};
   }
 };
 
@@ -68,6 +78,7 @@ ggml_tensor* LoadedModel::output() const { return impl_->weights.output; }
 const LayerWeights& LoadedModel::layer(std::int64_t index) const {
   return impl_->weights.layers.at(static_cast<std::size_t>(index));
 }
+const Rotation& LoadedModel::rotation(bool sliding) const { return impl_->rotations[sliding ? 1 : 0]; }
 WeightBytes LoadedModel::weight_bytes() const { return impl_->store->bytes(); }
 bool LoadedModel::fast_products() const { return impl_->fast_products; }
 const std::string& LoadedModel::fingerprint() const { return impl_->fingerprint; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/rotation.h"
 
 struct ggml_tensor;
 
@@ -35,7 +36,7 @@ struct LayerWeights {
   ggml_tensor *ffn_gate = nullptr, *ffn_up = nullptr, *ffn_down = nullptr;
   ggml_tensor *ffn_gate_bias = nullptr, *ffn_up_bias = nullptr, *ffn_down_bias = nullptr;
   ggml_tensor* ffn_post_norm = nullptr;
-  ggml_tensor* rope_factors = nullptr;  ///< [rope.dims / 2]
+  ggml_tensor* rope_factors = nullptr;  ///< [rope.dims / 2]; of the first layer, for all
 };
 
 class LoadedModel {
@@ -52,6 +53,7 @@ class LoadedModel {
   ggml_tensor* output_norm() const;
   ggml_tensor* output() const;  ///< the embedding where the output is tied
   const LayerWeights& layer(std::int64_t index) const;
+  const Rotation& rotation(bool sliding) const;
   WeightBytes weight_bytes() const;
   bool fast_products() const;
   /// 64 hex digits: SHA-256 over architecture, sizes, tensor names, types, shapes, offsets and a sample of the data.

@@ -49,7 +49,7 @@ std::vector<float> run_decoder(const LoadedModel& model, AttentionHook& hook, co
   std::vector<std::int32_t> positions(tokens.size());
   std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(first));
   set_input(decoder.tokens, tokens);
-  set_input(decoder.positions, positions);
+  set_positions(decoder, model, positions);
   set_input(decoder.output_rows, wanted);
   if (ggml_backend_graph_compute(backend.get(), graph) != GGML_STATUS_SUCCESS) {
     throw std::runtime_error("the graph could not be computed");
