@@ -85,6 +85,9 @@ class Session {
 
   /// Writes the state to `path` through a temporary file. Throws FileError; then an older file is still whole.
   void save(const std::string& path) const;
+  /// The policy that a saved state needs. Throws FileError for a file that is cut, corrupt, of another model, row type
+  /// or version.
+  Policy saved_policy(const std::string& path) const;
   /// Throws FileError for a file that is cut, corrupt, of another model, policy or version.
   void load(const std::string& path);
 

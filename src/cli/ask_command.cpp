@@ -63,7 +63,8 @@ class Asking {
     std::vector<Token> document;
     if (!loaded()) document = document_tokens();
     InterruptScope interrupt;
-    const Policy policy = arguments_.policy.make(model_, options_, policy_tokens(document));
+    const Policy policy =
+        policy_of_file() ? Policy::full(model_) : arguments_.policy.make(model_, options_, policy_tokens(document));
     compressed_.emplace(model_, options_, policy);
     read(*compressed_, document);
     if (!arguments_.save_state.empty()) save();
@@ -72,7 +73,7 @@ class Asking {
       full_.emplace(model_, options_, Policy::full(model_));
       read(*full_, document);
     }
-    note("policy: " + policy.description());
+    note("policy: " + compressed_->session().policy().description());
   }
 
   /// False when an interrupt ends the whole.
@@ -114,6 +115,7 @@ class Asking {
 
  private:
   bool loaded() const { return arguments_.file.empty(); }
+  bool policy_of_file() const { return loaded() && !arguments_.policy.given(); }
 
   void note(const std::string& line) const {
     if (!arguments_.json) print_note(line);
@@ -138,7 +140,7 @@ class Asking {
 
   void read(DocumentSession& session, const std::vector<Token>& document) {
     if (loaded()) {
-      session.load(arguments_.load_state);
+      session.load(arguments_.load_state, policy_of_file());
     } else {
       session.read(document);
     }
@@ -221,7 +223,8 @@ void add_ask_command(CLI::App& app) {
   arguments->questions.add(*command);
   command->add_option("--save-state", arguments->save_state, "Write the compressed document to this file")
       ->type_name("FILE");
-  command->add_option("--load-state", arguments->load_state, "Take a saved document; same policy options as when saved")
+  command
+      ->add_option("--load-state", arguments->load_state, "Take a saved document, under the policy it was saved under")
       ->type_name("FILE");
   command->add_option("--compare", arguments->compare, "full: also answer from the uncompressed cache")
       ->check(CLI::IsMember({"full"}));

@@ -74,24 +74,31 @@ SessionOptions SessionArguments::options() const {
 }
 
 void PolicyArguments::add(CLI::App& command) {
-  command.add_option("--policy", options.policy, "full, razor, razor-nocomp, streaming-llm, random or duo")
+  const auto option = [&](const char* name, auto& value, const char* help) {
+    CLI::Option* const added = command.add_option(name, value, help);
+    added_.push_back(added);
+    return added;
+  };
+  option("--policy", options.policy, "full, razor, razor-nocomp, streaming-llm, random or duo")->capture_default_str();
+  option("--heads", options.heads,
+         "KV heads kept whole: paper, safe, wide, shares such as 0.3+0.02, a list LAYER:HEAD,..., all, none, "
+         "random:SEED, lists (of the JSON file --profile)")
       ->capture_default_str();
-  command
-      .add_option("--heads", options.heads,
-                  "KV heads kept whole: paper, safe, wide, shares such as 0.3+0.02, a list LAYER:HEAD,..., all, none, "
-                  "random:SEED")
+  option("--keep,--sinks", options.sinks, "First tokens that every head keeps")->capture_default_str();
+  option("--window", options.window, "Last tokens that a head keeps, at least")->capture_default_str();
+  option("--window-div", options.window_divisor, "The window is at least context / this; 0 = fixed")
       ->capture_default_str();
-  command.add_option("--keep,--sinks", options.sinks, "First tokens that every head keeps")->capture_default_str();
-  command.add_option("--window", options.window, "Last tokens that a head keeps, at least")->capture_default_str();
-  command.add_option("--window-div", options.window_divisor, "The window is at least context / this; 0 = fixed")
-      ->capture_default_str();
-  command.add_option("--prefill", prefill, "What the prompt sees: exact (everything) or streaming (the kept rows)")
+  option("--prefill", prefill, "What the prompt sees: exact (everything) or streaming (the kept rows)")
       ->check(CLI::IsMember({"exact", "streaming"}))
       ->capture_default_str();
-  command.add_option("--kv-budget-mb", kv_budget_mb, "Bytes of the compressed cache, MiB; chooses window and heads")
+  option("--kv-budget-mb", kv_budget_mb, "Bytes of the compressed cache, MiB; chooses window and heads")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30U));
-  command.add_option("--profile", options.profile, "Head profile or pattern to import (default: looked up or made)")
+  option("--profile", options.profile, "Head profile or pattern to import (default: looked up or made)")
       ->type_name("FILE");
+}
+
+bool PolicyArguments::given() const {
+  return std::ranges::any_of(added_, [](const CLI::Option* option) { return option->count() > 0; });
 }
 
 Policy PolicyArguments::make(const Model& model, const SessionOptions& session, std::int64_t tokens) const {

@@ -43,9 +43,14 @@ struct PolicyArguments {
   std::int64_t kv_budget_mb = 0;
 
   void add(CLI::App& command);
+  /// Whether the user named any part of a policy.
+  bool given() const;
   /// A policy for a context of at most `tokens` tokens. Where nothing would be dropped within them, the full policy,
   /// which then gives the same and needs no head profile. Shows the making of a profile on the terminal.
   Policy make(const Model& model, const SessionOptions& session, std::int64_t tokens) const;
+
+ private:
+  std::vector<const CLI::Option*> added_;
 };
 
 struct SamplingArguments {

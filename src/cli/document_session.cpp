@@ -18,8 +18,9 @@ void DocumentSession::read(const std::vector<Token>& document) {
   keep();
 }
 
-void DocumentSession::load(const std::string& path) {
+void DocumentSession::load(const std::string& path, bool any_policy) {
   before_ = process_memory();
+  if (any_policy) session_.set_policy(session_.saved_policy(path));
   session_.load(path);
   keep();
 }

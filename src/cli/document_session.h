@@ -25,8 +25,9 @@ class DocumentSession {
 
   /// Reads and compresses the document, with a progress bar. Throws as Session::feed().
   void read(const std::vector<Token>& document);
-  /// Takes a saved document instead. Throws as Session::load().
-  void load(const std::string& path);
+  /// Takes a saved document instead; `any_policy`: under the policy it was saved under, not the session's. Throws as
+  /// Session::load().
+  void load(const std::string& path, bool any_policy);
 
   /// Answers from the document's state and goes back to it. Throws as Session::feed(); the state is kept.
   Answer answer(const std::string& question, const std::vector<Token>& tokens, const SamplingParams& params,

@@ -161,6 +161,19 @@ void Session::save(const std::string& path) const {
   write_state(path, *impl_->engine, impl_->sequence, {impl_->tokens, impl_->logits, impl_->policy.description()});
 }
 
+Policy Session::saved_policy(const std::string& path) const {
+  SavedPolicy saved = read_saved_policy(path, *impl_->engine);
+  const std::vector<LayerConfig>& layers = impl_->engine->model().config().layers;
+  Policy::Impl impl;
+  impl.description = std::move(saved.description);
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (layers[l].sliding) continue;
+    impl.protected_heads += std::ranges::count_if(saved.policy.rules[l], &HeadRule::everything);
+  }
+  impl.rules = std::make_shared<const KvPolicy>(std::move(saved.policy));
+  return Policy(std::make_shared<const Policy::Impl>(std::move(impl)));
+}
+
 void Session::load(const std::string& path) {
   LoadedState loaded = read_state(path, *impl_->engine, impl_->policy.impl()->rules, impl_->policy.description());
   const auto n = static_cast<std::int64_t>(loaded.state.tokens.size());

@@ -62,20 +62,18 @@ void check_model(BinaryReader& in, const StateModel& model, const KvSequence& fr
   }
 }
 
-/// Returns the file's description.
-std::string check_policy(BinaryReader& in, const KvSequence& fresh, std::string_view policy_description) {
-  const std::string name = in.text("policy name");
-  const bool streaming = in.boolean("streaming flag");
-  std::string description = in.text("policy description");
+/// Refuses a policy other than that of `fresh`.
+void check_policy(const BinaryReader& in, const SavedPolicy& saved, const KvSequence& fresh,
+                  std::string_view policy_description) {
   std::string difference;
-  if (streaming != fresh.policy().streaming) {
+  if (saved.policy.streaming != fresh.policy().streaming) {
     difference = fmt::format("expected {} prefill, found {}", fresh.policy().streaming ? "streaming" : "exact",
-                             streaming ? "streaming" : "exact");
+                             saved.policy.streaming ? "streaming" : "exact");
   }
   for (std::int64_t l = 0; l < fresh.layer_count(); ++l) {
     for (std::size_t h = 0; h < fresh.layer(l).size(); ++h) {
       const HeadRule& expected = fresh.layer(l)[h].rule();
-      const HeadRule found = read_rule(in);
+      const HeadRule& found = saved.policy.rules[static_cast<std::size_t>(l)][h];
       if (found == expected || !difference.empty()) continue;
       difference =
           fmt::format("layer {}, KV head {}: expected {}, found {}", l, h, rule_text(expected), rule_text(found));
@@ -85,9 +83,8 @@ std::string check_policy(BinaryReader& in, const KvSequence& fresh, std::string_
     in.refuse(
         fmt::format("made under another policy: expected {} ({}), found {} ({}); {}. Open the session with the "
                     "policy that the state was saved under",
-                    fresh.policy().name, policy_description, name, description, difference));
+                    fresh.policy().name, policy_description, saved.policy.name, saved.description, difference));
   }
-  return description;
 }
 
 std::vector<Token> read_tokens(BinaryReader& in, std::int64_t vocabulary) {
@@ -155,11 +152,25 @@ void check_state_preamble(BinaryReader& in, std::uint64_t file_bytes) {
   }
 }
 
+SavedPolicy decode_policy(BinaryReader& in, const StateModel& model, const KvSequence& fresh) {
+  check_model(in, model, fresh);
+  SavedPolicy saved;
+  saved.policy.name = in.text("policy name");
+  saved.policy.streaming = in.boolean("streaming flag");
+  saved.description = in.text("policy description");
+  for (std::int64_t l = 0; l < fresh.layer_count(); ++l) {
+    std::vector<HeadRule>& rules = saved.policy.rules.emplace_back();
+    for (std::size_t h = 0; h < fresh.layer(l).size(); ++h) rules.push_back(read_rule(in));
+  }
+  return saved;
+}
+
 LoadedState decode_state(BinaryReader& in, const StateModel& model, KvSequence fresh, PagePool& pool,
                          std::string_view policy_description) {
   SavedState state;
-  check_model(in, model, fresh);
-  state.policy_description = check_policy(in, fresh, policy_description);
+  SavedPolicy saved = decode_policy(in, model, fresh);
+  check_policy(in, saved, fresh, policy_description);
+  state.policy_description = std::move(saved.description);
   state.tokens = read_tokens(in, model.vocabulary);
   state.logits = read_logits(in, model.vocabulary);
   KvSequence sequence = KvSequenceCodec::read(in, std::move(fresh), pool, std::ssize(state.tokens));

@@ -39,6 +39,10 @@ void encode_state(BinaryWriter& out, const StateModel& model, const KvSequence& 
 /// Magic, version and length, before anything else. Throws FileError.
 void check_state_preamble(BinaryReader& in, std::uint64_t file_bytes);
 
+/// What follows the preamble, up to the tokens. `fresh`: a sequence of the model under any policy. Throws FileError for
+/// another model, row type or shape.
+SavedPolicy decode_policy(BinaryReader& in, const StateModel& model, const KvSequence& fresh);
+
 /// What follows the preamble, up to the checksum. `fresh`: an empty sequence of the model under the session's policy,
 /// described by `policy_description`. Throws FileError, OutOfBudget, OutOfMemory.
 LoadedState decode_state(BinaryReader& in, const StateModel& model, KvSequence fresh, PagePool& pool,

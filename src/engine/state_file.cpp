@@ -17,6 +17,25 @@ StateModel state_model(const Engine& engine) {
   return {engine.model().fingerprint(), engine.model().config().vocabulary};
 }
 
+/// What `decode` makes of the file. One pass over what may be hundreds of megabytes; what is wrong with the content of
+/// a corrupt file says nothing, so the checksum has the first word.
+template <typename Decoded, typename Decode>
+Decoded checked(const std::string& path, const Decode& decode) {
+  InputFile file(path);
+  BinaryReader in(path, file.size(), [&file](std::span<std::byte> out) { return file.read(out); });
+  check_state_preamble(in, file.size());
+  std::optional<Decoded> decoded;
+  std::exception_ptr refusal;
+  try {
+    decoded.emplace(decode(in));
+  } catch (const Error&) {
+    refusal = std::current_exception();
+  }
+  in.verify_checksum();
+  if (refusal) std::rethrow_exception(refusal);
+  return std::move(*decoded);
+}
+
 }  // namespace
 
 void write_state(const std::string& path, const Engine& engine, const KvSequence& sequence, const SavedState& state) {
@@ -40,25 +59,18 @@ void write_state(const std::string& path, const Engine& engine, const KvSequence
   file.commit();
 }
 
+SavedPolicy read_saved_policy(const std::string& path, const Engine& engine) {
+  return checked<SavedPolicy>(path, [&](BinaryReader& in) {
+    return decode_policy(in, state_model(engine), engine.new_sequence(engine.full_policy()));
+  });
+}
+
 LoadedState read_state(const std::string& path, Engine& engine, std::shared_ptr<const KvPolicy> policy,
                        std::string_view policy_description) try {
-  KvSequence fresh = engine.new_sequence(std::move(policy));
-  InputFile file(path);
-  BinaryReader in(path, file.size(), [&file](std::span<std::byte> out) { return file.read(out); });
-  check_state_preamble(in, file.size());
-
-  // One pass over what may be hundreds of megabytes. What is wrong with the content of a corrupt file says nothing, so
-  // the checksum has the first word.
-  std::optional<LoadedState> loaded;
-  std::exception_ptr refusal;
-  try {
-    loaded = decode_state(in, state_model(engine), std::move(fresh), engine.pool(), policy_description);
-  } catch (const Error&) {
-    refusal = std::current_exception();
-  }
-  in.verify_checksum();
-  if (refusal) std::rethrow_exception(refusal);
-  return std::move(*loaded);
+  return checked<LoadedState>(path, [&](BinaryReader& in) {
+    return decode_state(in, state_model(engine), engine.new_sequence(std::move(policy)), engine.pool(),
+                        policy_description);
+  });
 } catch (const std::bad_alloc&) {
   throw OutOfMemory(path + ": the system gave no memory for the saved state");
 }

@@ -24,6 +24,15 @@ struct SavedState {
 /// when `state` is not of this sequence and model.
 void write_state(const std::string& path, const Engine& engine, const KvSequence& sequence, const SavedState& state);
 
+/// What a state was saved under.
+struct SavedPolicy {
+  KvPolicy policy;
+  std::string description;  ///< for people
+};
+
+/// Reads the policy of a state and checks the whole file. Throws FileError as read_state does.
+SavedPolicy read_saved_policy(const std::string& path, const Engine& engine);
+
 struct LoadedState {
   KvSequence sequence;
   SavedState state;

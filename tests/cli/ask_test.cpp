@@ -92,6 +92,9 @@ TEST(Ask, SavedDocumentsAnswerTheSame) {
   EXPECT_EQ(answers(loaded), before);
   EXPECT_EQ(json::parse(loaded.out).at("document").at("loaded"), true);
   expect_error(ask({"--load-state", state, "--window", "17", "-p", "one?"}), "policy");
+  EXPECT_EQ(answers(test::run_command({"ask", "-m", tiny_command_model(), "-t", "1", "-n", "6", "--chat-template",
+                                       "chatml", "--load-state", state, "--json", "-p", "one?", "-p", "two?"})),
+            before);
   std::filesystem::resize_file(state, std::filesystem::file_size(state) / 2);
   expect_error(ask({"--load-state", state, "-p", "one?"}), "cut short");
 }
