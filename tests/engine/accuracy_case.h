@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <string>
@@ -50,6 +51,7 @@ inline Accuracy compare(const std::string& path, std::int64_t count, int answer)
       const Divergence one = divergence(logits, expected, row);
       sum.mean_kld += share * one.mean_kld;
       sum.same_top_share += share * one.same_top_share;
+      sum.gap_shift = std::sqrt(sum.gap_shift * sum.gap_shift + share * one.gap_shift * one.gap_shift);
     };
     add(found.noise, flash.feed(piece));
     const BatchItem item{&sequence, piece, n};
@@ -80,13 +82,15 @@ inline Accuracy compare(const std::string& path, std::int64_t count, int answer)
   const auto vocabulary = Vocabulary::open(path);
   std::cout << "  libllama: " << vocabulary->detokenize(theirs) << "\n  razorkv:  " << vocabulary->detokenize(ours)
             << "\n  " << found.equal << " of " << answer << " tokens equal, then a gap of " << found.gap << "\n  KLD "
-            << found.ours.mean_kld << ", same top token " << found.ours.same_top_share
-            << "; libllama with and without flash attention: " << found.noise.mean_kld << ", "
-            << found.noise.same_top_share << "\n";
+            << found.ours.mean_kld << ", same top token " << found.ours.same_top_share << ", gap shift "
+            << found.ours.gap_shift << "; libllama with and without flash attention: " << found.noise.mean_kld << ", "
+            << found.noise.same_top_share << ", " << found.noise.gap_shift << "\n";
   for (const auto& [name, value] : {std::pair{"mean_kld", found.ours.mean_kld},
                                     {"same_top_share", found.ours.same_top_share},
+                                    {"gap_shift", found.ours.gap_shift},
                                     {"flash_kld", found.noise.mean_kld},
                                     {"flash_same_top_share", found.noise.same_top_share},
+                                    {"flash_gap_shift", found.noise.gap_shift},
                                     {"greedy_equal", static_cast<double>(found.equal)},
                                     {"greedy_gap", found.gap}}) {
     testing::Test::RecordProperty(name, std::to_string(value));
@@ -105,7 +109,9 @@ inline void expect_as_close_as_libllama_to_itself(const char* name) {
   const Accuracy found = compare(*model, 512, 64);
   EXPECT_LE(found.ours.mean_kld, std::max(2e-3, 1.5 * found.noise.mean_kld));
   EXPECT_GE(found.ours.same_top_share, std::min(0.98, found.noise.same_top_share - 0.02));
-  EXPECT_LE(found.gap, 0.3);  // greedy answers part at near ties only
+  // Greedy answers part at near ties only: rounding moves the gap of two logits by noise.gap_shift; 64 draws of a
+  // normal distribution exceed five times that once in 27,000 answers.
+  EXPECT_LE(found.gap, 5.0 * found.noise.gap_shift);
 }
 
 }  // namespace razorkv::test
