@@ -70,7 +70,7 @@ void HeadRows::reserve(PagePool& pool, std::int64_t extra) try {
     }
   }
   pages_.reserve(index(needed));
-  if (compressing_ && tokens_ < rule_.sinks) own_anchors();
+  if (compressing_ && tokens_ < anchor_capacity()) own_anchors();
 
   pages_.resize(index(full));
   for (PageRef& page : pages) pages_.push_back(std::move(page));
@@ -99,7 +99,7 @@ void HeadRows::commit(std::int64_t rows) noexcept {
   tokens_ += rows;
   release_reserved();
   if (!compressing_) return;
-  n_anchors_ = std::min(rule_.sinks, tokens_);
+  n_anchors_ = anchors_of(tokens_);
   if (tokens_ > 0) drop_until(rule_.window_begin(tokens_ - 1));
 }
 
@@ -145,23 +145,47 @@ void HeadRows::compress() try {
   throw OutOfMemory("the system gave no memory to compress a KV head");
 }
 
-bool HeadRows::truncate(std::int64_t keep) noexcept {
-  if (dropped_ > 0 || keep < 0 || keep > tokens_) return keep == tokens_;
-  tokens_ = keep;
-  n_anchors_ = std::min(n_anchors_, keep);
-  pages_.resize(index(pages_for(keep)));
-  return true;
+void HeadRows::keep(std::span<const std::int64_t> positions) try {
+  if (!rule_.everything || compressing_) {
+    throw InvalidArgument("only a head that keeps everything, and was not compressed, can keep a choice of its rows");
+  }
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const std::int64_t least = i == 0 ? 0 : positions[i - 1] + 1;
+    if (positions[i] >= least && positions[i] < tokens_) continue;
+    throw InvalidArgument(fmt::format("rows to keep: expected rising positions below {}, found {} as number {}",
+                                      tokens_, positions[i], i));
+  }
+  const auto count = std::ssize(positions);
+  if (count == tokens_) return;
+  const std::size_t row = row_bytes(format_.type, format_.width);
+  auto kept = std::make_shared<const std::vector<std::int64_t>>(positions.begin(), positions.end());
+  auto anchors = std::make_shared<std::vector<std::byte>>(2 * index(count) * row);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::byte* from = paged_row(positions[index(i)]);
+    std::memcpy(anchors->data() + index(i) * row, from, row);
+    std::memcpy(anchors->data() + index(count + i) * row, from + index(kPageRows) * row, row);
+  }
+  anchors_ = std::move(anchors);
+  kept_ = std::move(kept);
+  compressing_ = true;
+  n_anchors_ = count;
+  dropped_ = tokens_ - count;
+  first_ = tokens_;
+  origin_ = first_ / kPageRows * kPageRows;
+  pages_.clear();
+} catch (const std::bad_alloc&) {
+  throw OutOfMemory("the system gave no memory to keep a choice of a KV head's rows");
 }
 
 HeadUsage HeadRows::usage() const noexcept {
-  const bool compensated = dropped_ > 0 && rule_.compensate;
+  const bool compensated = dropped_ > 0 && compensates();
   const std::int64_t stored = n_anchors_ + std::max<std::int64_t>(0, tokens_ - first_);
   HeadUsage usage;
   usage.rows = stored + (compensated ? 1 : 0);
   usage.row_bytes = 2 * index(stored) * row_bytes(format_.type, format_.width);
   if (compensated) usage.row_bytes += 2 * row_bytes(RowType::f32, format_.width);
   usage.allocated_bytes = pages_.size() * format_.page_bytes() + (anchors_ ? anchors_->size() : 0) +
-                          (sum_k_.size() + sum_v_.size()) * sizeof(double);
+                          (sum_k_.size() + sum_v_.size()) * sizeof(double) + kept().size_bytes();
   return usage;
 }
 

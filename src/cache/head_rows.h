@@ -9,8 +9,10 @@
 //
 // Until compress() is called a head keeps all rows whatever its rule says. From then on every query row sees exactly
 // what feeding tokens one at a time would have left: its own window, its own compensation row.
+// keep() instead leaves a head that keeps everything a chosen subset of its rows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,13 +74,19 @@ class HeadRows {
   /// call does nothing, nor does a call on a head that keeps everything. Throws OutOfMemory; then nothing changed.
   void compress();
 
+  /// Keeps of a head that keeps everything only the committed rows at `positions` (rising), and all rows that follow;
+  /// gives the pages of the others back. Kept rows are copied next to each other, outside the pages, and keep their
+  /// positions. Naming every row changes nothing. Throws InvalidArgument for another rule, a second call, and
+  /// positions that are none of the head's; OutOfMemory. Then nothing changed.
+  void keep(std::span<const std::int64_t> positions);
+  /// The positions that keep() left, rising; empty where it dropped nothing.
+  std::span<const std::int64_t> kept() const noexcept {
+    return kept_ ? std::span<const std::int64_t>(*kept_) : std::span<const std::int64_t>();
+  }
+
   /// Another rule for a head that is not compressed yet. Throws InvalidArgument once it is, and for a rule out of
   /// range.
   void set_rule(const HeadRule& rule);
-
-  /// Gives back the first `keep` committed rows' state. Only possible while nothing was dropped
-  /// (returns false and changes nothing otherwise).
-  bool truncate(std::int64_t keep) noexcept;
 
   HeadUsage usage() const noexcept;
   /// Converts row `position` (live, paged or anchor) to float32, [width] each. For scoring and tests.
@@ -89,6 +97,10 @@ class HeadRows {
   friend class HeadRowsCodec;  // save and load
   const std::byte* paged_row(std::int64_t position) const noexcept;
   std::int64_t pages_for(std::int64_t tokens) const noexcept;
+  std::int64_t anchor_at(std::int64_t position) const noexcept;  // index of its anchor, or -1
+  std::int64_t anchor_capacity() const noexcept { return kept_ ? std::ssize(*kept_) : rule_.sinks; }
+  std::int64_t anchors_of(std::int64_t tokens) const noexcept { return std::min(anchor_capacity(), tokens); }
+  bool compensates() const noexcept { return rule_.compensate && !rule_.everything; }
   void own_anchors();
   void drop_until(std::int64_t position) noexcept;
 
@@ -100,9 +112,11 @@ class HeadRows {
   std::int64_t origin_ = 0;  // position of row 0 of pages_[0]
   std::int64_t dropped_ = 0;
   std::vector<PageRef> pages_;
-  // [2, sinks, width] rows (all K, then all V); shared and never changed once `tokens_` passed the sinks.
+  // The sinks, or the rows that keep() left: [2, anchor_capacity(), width] (all K, then all V); shared and never
+  // changed once `tokens_` passed the sinks.
   std::shared_ptr<std::vector<std::byte>> anchors_;
   std::int64_t n_anchors_ = 0;
+  std::shared_ptr<const std::vector<std::int64_t>> kept_;  // positions of the anchors; null without keep()
   // Sums over the dropped rows. Double: 131,072 f16 rows sum without visible error, and 2 * width * 8 bytes are little.
   std::vector<double> sum_k_, sum_v_;
 };

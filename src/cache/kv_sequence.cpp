@@ -54,9 +54,29 @@ void KvSequence::commit(std::int64_t rows) noexcept {
 
 void KvSequence::compress() {
   if (compressed_) return;
+  if (policy_->selects_rows()) {
+    throw InvalidArgument("policy " + policy_->name +
+                          " chooses rows by the attention within the prompt, which was not recorded here");
+  }
   auto layers = layers_;  // page references only: if memory runs out half-way the sequence is as it was
   for (auto& heads : layers) {
     for (HeadRows& head : heads) head.compress();
+  }
+  layers_.swap(layers);
+  compressed_ = true;
+}
+
+void KvSequence::compress(const RowChoice& choice) {
+  if (compressed_) return;
+  if (choice.size() != layers_.size()) throw InvalidArgument("the choice of rows is not for the model's layers");
+  auto layers = layers_;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (choice[l].size() != layers[l].size())
+      throw InvalidArgument("the choice of rows is not for the model's KV heads");
+    for (std::size_t h = 0; h < layers[l].size(); ++h) {
+      if (layers[l][h].rule().everything) layers[l][h].keep(choice[l][h]);
+      layers[l][h].compress();
+    }
   }
   layers_.swap(layers);
   compressed_ = true;

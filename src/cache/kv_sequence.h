@@ -22,6 +22,9 @@ struct KvUsage {
       0;  ///< rows of the whole context in every head that is not the model's sliding window
 };
 
+/// Rows to keep, [layer][KV head], positions rising. Unread for heads that have a window.
+using RowChoice = std::vector<std::vector<std::vector<std::int64_t>>>;
+
 /// Copying is a snapshot and costs page references only; both copies go on independently.
 class KvSequence {
  public:
@@ -46,8 +49,11 @@ class KvSequence {
   /// Drops what reserve() added and no commit() used.
   void release_reserved() noexcept;
   void commit(std::int64_t rows) noexcept;
-  /// Applies the policy to what is held and to all that follows.
+  /// Applies the policy to what is held and to all that follows. Throws InvalidArgument where the policy selects rows.
   void compress();
+  /// The same for a policy that selects rows: heads that keep everything keep the rows chosen for them, and all that
+  /// follow. Throws InvalidArgument where `choice` does not fit the heads; OutOfMemory. Then nothing changed.
+  void compress(const RowChoice& choice);
 
   /// A copy that follows another policy; shares all pages. One prefill serves many policies that way. Throws
   /// InvalidArgument when this sequence is compressed or the policy's shape does not fit, and for a streaming policy

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "attention/attention_ref.h"
@@ -26,7 +27,11 @@ class HeadModel {
   void compress() {
     if (compressed_from_ < 0) compressed_from_ = static_cast<std::int64_t>(rows_.size());
   }
-  void truncate(std::int64_t keep) { rows_.resize(static_cast<std::size_t>(keep)); }
+  /// Of the rows so far, later queries see only those at `positions`.
+  void keep(const std::vector<std::int64_t>& positions) {
+    chosen_until_ = static_cast<std::int64_t>(rows_.size());
+    chosen_ = {positions.begin(), positions.end()};
+  }
 
   std::int64_t window(std::int64_t tokens) const {
     const std::int64_t share = rule_.divisor > 0 ? tokens / rule_.divisor : 0;
@@ -39,6 +44,7 @@ class HeadModel {
     RefRow mean{std::vector<double>(rows_[0].k.size()), std::vector<double>(rows_[0].k.size()), 0.0};
     const bool compressed = !rule_.everything && compressed_from_ >= 0 && position >= compressed_from_;
     for (std::int64_t p = 0; p <= position; ++p) {
+      if (p < chosen_until_ && position >= chosen_until_ && !chosen_.contains(p)) continue;
       const RefRow& row = rows_[static_cast<std::size_t>(p)];
       if (!compressed || p < rule_.sinks || p > position - window(position + 1)) {
         kept.push_back(row);
@@ -68,6 +74,8 @@ class HeadModel {
   ModelRule rule_;
   bool half_;
   std::int64_t compressed_from_ = -1;
+  std::int64_t chosen_until_ = 0;
+  std::set<std::int64_t> chosen_;
   std::vector<RefRow> rows_;
 };
 

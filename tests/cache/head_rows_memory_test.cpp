@@ -86,39 +86,6 @@ TEST(HeadRowsSnapshot, BothCopiesGoOn) {
   b.head = HeadRows(b.format, rule_of(kSmall));  // its pages belong to a's pool, too
 }
 
-TEST(HeadRowsTruncate, EqualsNeverHavingFed) {
-  for (const std::int64_t keep : {0, 1, 3, 4, 8, 10}) {
-    for (const bool streaming : {false, true}) {
-      Fed fed({false, 4, 200, 0, true});
-      if (streaming) {
-        fed.head.compress();
-        fed.model.compress();
-      }
-      fed.feed(10);
-      const HeadRows snapshot = fed.head;
-      const Content before = content(snapshot, 8);
-      ASSERT_TRUE(fed.head.truncate(keep));
-      fed.model.truncate(keep);
-      fed.salt = 99;
-      fed.feed(150);
-      EXPECT_EQ(content(snapshot, 8), before);
-    }
-  }
-}
-
-TEST(HeadRowsTruncate, RefusesOnceRowsAreFolded) {
-  Fed fed(kSmall);
-  fed.feed(100);
-  EXPECT_TRUE(fed.head.truncate(90));
-  fed.model.truncate(90);
-  fed.head.compress();
-  fed.model.compress();
-  EXPECT_FALSE(fed.head.truncate(89));
-  EXPECT_FALSE(fed.head.truncate(91));
-  EXPECT_TRUE(fed.head.truncate(90));
-  fed.feed(3);
-}
-
 TEST(HeadRowsBudget, FailureLeavesTheHeadAsBefore) {
   const RowFormat format{RowType::f16, 8};
   PagePool pool(format.page_bytes(), 3 * format.page_bytes());
