@@ -18,7 +18,9 @@ enum class PrefillMode : std::uint8_t {
 struct PolicyOptions {
   /// "full", "razor", "razor-nocomp" (no compensation token), "streaming-llm" (sinks and window in every head),
   /// "random" (as razor, protected heads drawn at random), "duo" (the DuoAttention pattern `profile`, whose own sizes
-  /// come before `sinks` and `window`).
+  /// come before `sinks` and `window`). Those that choose rows by the attention within the prompt, for comparison:
+  /// "snapkv", "pyramidkv", "h2o" (in every head), "razor+snapkv", "razor+h2o" (in the protected heads of razor). A
+  /// session cannot compress under them; the evaluation records what they need.
   std::string policy = "razor";
   /// Protected KV heads: "paper", "safe", "wide", "INDUCTION+ECHO" shares such as "0.3+0.02", a list "LAYER:HEAD,...",
   /// "all", "none", "random:SEED" (also :COUNT or :SHARES), "lists" (of the JSON file `profile`).
@@ -33,6 +35,15 @@ struct PolicyOptions {
   /// protected heads, until it fits. 0 = no limit.
   std::int64_t budget_bytes = 0;
   std::int64_t budget_tokens = 0;
+  /// The same as a share of the uncompressed cache at `budget_tokens`, above 0 and up to 1. 0 = no limit.
+  double budget_share = 0.0;
+  /// Rows that each head keeps of the prompt where a policy chooses rows; 0 = what the byte budget allows.
+  std::int64_t rows = 0;
+  /// Of snapkv and pyramidkv: last rows of the prompt that vote, up to 64, and rows pooled into a vote (odd), by mean
+  /// or largest. 0 = as published: 32 and 5 by mean for snapkv, 64 and 5 by mean for pyramidkv.
+  std::int64_t observation_window = 0;
+  std::int64_t pooling_kernel = 0;
+  bool max_pooling = false;
   KvType kv_type = KvType::f16;  ///< row type that the budget is counted in
   std::uint64_t seed = 0;        ///< of "random"
 };

@@ -19,7 +19,9 @@ std::int64_t nominal_bytes(const PolicyChoice& choice, const HeadShape& shape, c
       local.everything ? n : std::min(n, local.sinks + (local.compensate ? 1 : 0) + local.window(n));
   const auto whole = static_cast<std::int64_t>(choice.heads.size());
   const auto eligible = static_cast<std::int64_t>(shape.eligible().size());
-  std::int64_t rows = whole * n + (eligible - whole) * local_rows;
+  const std::int64_t whole_rows =
+      choice.selection.by == RowSelection::By::nothing ? n : std::min(n, choice.selection.rows);
+  std::int64_t rows = whole * whole_rows + (eligible - whole) * local_rows;
   for (const LayerHeads& layer : shape.layers) {
     if (layer.sliding) rows += layer.kv_heads * std::min(n, shape.sliding_window);
   }
@@ -51,6 +53,20 @@ void fit_budget(PolicyChoice& choice, const HeadShape& shape, const KvBudget& bu
   choice.local.window_floor = widest;
   choice.how += choice.heads.size() < wanted ? fmt::format(", cut from {} heads by the budget", wanted)
                                              : ", window by the budget";
+}
+
+void fit_selection(PolicyChoice& choice, const HeadShape& shape, const KvBudget& budget, std::int64_t least) {
+  const auto selecting = static_cast<std::int64_t>(choice.heads.size());
+  choice.selection.rows = 0;
+  const std::int64_t left = budget.bytes - nominal_bytes(choice, shape, budget);
+  const std::int64_t rows = left < 0 ? 0 : left / (selecting * budget.bytes_per_row);
+  if (rows < least) {
+    choice.selection.rows = least;
+    throw InvalidArgument(fmt::format(
+        "a KV budget of {} bytes is too small for {} tokens: {} rows in {} heads and the other heads' windows take {}",
+        budget.bytes, budget.tokens, least, selecting, nominal_bytes(choice, shape, budget)));
+  }
+  choice.selection.rows = std::min(rows, budget.tokens);
 }
 
 }  // namespace razorkv

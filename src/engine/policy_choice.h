@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "cache/head_rule.h"
+#include "cache/kv_policy.h"
 #include "heads/head_shape.h"
 
 namespace razorkv {
 
 struct PolicyChoice {
-  std::vector<HeadId> heads;  ///< kept whole, the most wanted first
-  std::string how;            ///< how they were chosen, for people
-  HeadRule local;             ///< of the others
+  std::vector<HeadId> heads;    ///< kept whole, the most wanted first
+  std::string how;              ///< how they were chosen, for people
+  HeadRule local;               ///< of the others
+  RowSelection selection = {};  ///< in the heads kept whole
 };
 
 struct KvBudget {
@@ -29,5 +31,9 @@ std::int64_t nominal_bytes(const PolicyChoice& choice, const HeadShape& shape, c
 /// the last on, then takes the widest window that fits, and says so in `how`. Throws InvalidArgument with the smallest
 /// possible size when nothing fits.
 void fit_budget(PolicyChoice& choice, const HeadShape& shape, const KvBudget& budget);
+
+/// The largest selection.rows that fits beside the other heads' rows, at most the context, for a choice with a
+/// head kept whole. Throws InvalidArgument when that is less than `least` rows.
+void fit_selection(PolicyChoice& choice, const HeadShape& shape, const KvBudget& budget, std::int64_t least);
 
 }  // namespace razorkv

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cache/kv_sequence_codec.h"
+#include "razorkv/error.h"
 
 namespace razorkv {
 namespace {
@@ -109,6 +110,12 @@ std::vector<float> read_logits(BinaryReader& in, std::int64_t vocabulary) {
 
 void encode_state(BinaryWriter& out, const StateModel& model, const KvSequence& sequence, const SavedState& state,
                   std::uint64_t length) {
+  if (sequence.compressed() && sequence.policy().selects_rows()) {
+    throw InvalidArgument(
+        fmt::format("a context compressed by {} cannot be saved: state files hold heads with a window "
+                    "or everything, not a choice of rows. Save it before it is compressed",
+                    sequence.policy().name));
+  }
   out.bytes(std::as_bytes(std::span(kMagic)));
   out.u32(kVersion);
   out.u64(length);

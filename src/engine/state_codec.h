@@ -32,7 +32,8 @@ struct StateModel {
   std::int64_t vocabulary = 0;
 };
 
-/// Everything up to the checksum. `length` is the file's; any number while the writer only counts.
+/// Everything up to the checksum. `length` is the file's; any number while the writer only counts. Throws
+/// InvalidArgument for a compressed sequence whose policy selects rows.
 void encode_state(BinaryWriter& out, const StateModel& model, const KvSequence& sequence, const SavedState& state,
                   std::uint64_t length);
 
