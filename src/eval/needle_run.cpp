@@ -11,6 +11,7 @@
 #include "engine/model_handle.h"
 #include "engine/policy_handle.h"
 #include "engine/prefill.h"
+#include "eval/shared_prefill.h"
 #include "razorkv/error.h"
 
 namespace razorkv {
@@ -101,9 +102,7 @@ NeedleResult run_needles(const Model& model, const NeedleTask& task, const std::
     throw InvalidArgument(fmt::format("context, question and answer take {} tokens, the model was trained for {}",
                                       needed, model.info().context));
   }
-  std::vector<Policy> policies;
-  policies.reserve(columns.size());
-  for (const PolicyColumn& column : columns) policies.push_back(Policy::make(model, column.options, progress));
+  const std::vector<Policy> policies = make_policies(model, columns, length, progress);
 
   const auto questions = static_cast<std::int64_t>(task.needles.size());
   const std::int64_t question_work = longest + options.new_tokens * 4;  // tokens of prefill that take about as long
@@ -116,19 +115,18 @@ NeedleResult run_needles(const Model& model, const NeedleTask& task, const std::
 
   NeedleResult result;
   Runner runner(model, options);
-  KvSequence whole = runner.engine().new_sequence(runner.engine().full_policy());
+  SharedPrefill shared(runner.engine(), policies);
   const Clock::time_point start = Clock::now();
-  prefill(runner.engine(), whole, task.context, options.session.micro_batch,
-          [&](std::int64_t fed, std::int64_t) { return !progress || progress(fed, total); });
+  shared.feed(task.context, options.session.micro_batch,
+              [&](std::int64_t fed, std::int64_t) { return !progress || progress(fed, total); });
   done = length;
   result.prefill_seconds = seconds_since(start);
-  result.uncompressed_bytes = whole.usage().allocated_bytes;
+  result.uncompressed_bytes = shared.whole().usage().allocated_bytes;
 
   for (std::size_t c = 0; c < columns.size(); ++c) {
     NeedleColumn column = describe(columns[c], policies[c], shape, length);
     const Clock::time_point compressing = Clock::now();
-    KvSequence compressed = whole.with_policy(policies[c].impl()->rules);
-    compressed.compress();
+    const KvSequence compressed = shared.compressed(policies[c]);
     column.compress_seconds = seconds_since(compressing);
     column.kv_bytes = compressed.usage().allocated_bytes;
     column.kv_row_bytes = compressed.usage().row_bytes;
