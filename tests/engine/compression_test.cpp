@@ -12,6 +12,8 @@ namespace {
 
 // Float32 graph and attention against double-precision attention in the same float32 graph; worst seen 3e-6.
 constexpr double kReferenceError = 3e-5;
+// The same where GELU comes from a table; see logits_test.cpp. Seen 4.7e-5; a wrong window gives 1e-2 and more.
+constexpr double kGeluTableError = 5e-4;
 // Two float32 runs that add in different orders; worst seen 3e-6.
 constexpr double kOrderError = 3e-5;
 
@@ -161,8 +163,7 @@ TEST(Shift, LogitsDoNotDependOnWhereTheSequenceStarts) {
   hook.compress(policy->rules, 0);
   const Logits shifted = run_decoder(*tiny.model, hook, tokens, 777);
   KvSequence sequence = tiny.engine.new_sequence(policy);
-  // Angles at position 777 are rounded more coarsely than near 0: 777 * 2^-24 = 5e-5 rad.
-  EXPECT_LE(worst_row_error(tiny.feed(sequence, tokens, 9), shifted, tiny.vocabulary()), 1e-3);
+  EXPECT_LE(worst_row_error(tiny.feed(sequence, tokens, 9), shifted, tiny.vocabulary()), kReferenceError);
 }
 
 // O8: feeding token by token equals feeding the whole text, uncompressed and with streaming compression.
@@ -197,7 +198,7 @@ TEST(SlidingLayers, KeepTheirOwnWindowAndAreNeverCompensated) {
   sequence.compress();
   const Logits after = tiny.feed(sequence, std::span(tokens).subspan(70), 5);
   found.insert(found.end(), after.begin(), after.end());
-  EXPECT_LE(worst_row_error(found, expected, tiny.vocabulary()), kReferenceError);
+  EXPECT_LE(worst_row_error(found, expected, tiny.vocabulary()), kGeluTableError);
   EXPECT_EQ(sequence.layer(0)[0].usage().rows, 16);
   EXPECT_FALSE(sequence.layer(0)[0].rule().compensate);
   EXPECT_GT(sequence.layer(5)[0].dropped(), 0);
