@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_values.h"
 #include "razorkv/error.h"
 
 namespace razorkv {
@@ -57,14 +58,8 @@ bool JsonField::boolean() const {
 }
 
 std::int64_t JsonField::integer(std::int64_t low, std::int64_t high) const {
-  const std::string expected = fmt::format("a whole number from {} to {}", low, high);
-  if (!value_->is_number_integer()) refuse(expected);
-  if (value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
-    refuse(expected);
-  }
-  const auto number = value_->get<std::int64_t>();
-  if (number < low || number > high) refuse(expected);
-  return number;
+  if (const auto number = whole_number(*value_, low, high)) return *number;
+  refuse(fmt::format("a whole number from {} to {}", low, high));
 }
 
 std::uint64_t JsonField::unsigned_integer() const {
@@ -73,11 +68,8 @@ std::uint64_t JsonField::unsigned_integer() const {
 }
 
 double JsonField::number(double low, double high) const {
-  const auto expected = [&] { return fmt::format("a number from {} to {}", low, high); };
-  if (!value_->is_number()) refuse(expected());
-  const auto number = value_->get<double>();
-  if (!(number >= low && number <= high)) refuse(expected());
-  return number;
+  if (const auto number = number_between(*value_, low, high)) return *number;
+  refuse(fmt::format("a number from {} to {}", low, high));
 }
 
 }  // namespace razorkv

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/json_values.h"
 #include "server/api_error.h"
 
 namespace razorkv::server {
@@ -90,22 +91,13 @@ bool RequestField::boolean() const {
 }
 
 std::int64_t RequestField::integer(std::int64_t low, std::int64_t high) const {
-  const std::string expected = fmt::format("a whole number from {} to {}", low, high);
-  if (!value_->is_number_integer()) refuse(expected);
-  if (value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
-    refuse(expected);
-  }
-  const auto number = value_->get<std::int64_t>();
-  if (number < low || number > high) refuse(expected);
-  return number;
+  if (const auto number = whole_number(*value_, low, high)) return *number;
+  refuse(fmt::format("a whole number from {} to {}", low, high));
 }
 
 double RequestField::number(double low, double high) const {
-  const std::string expected = fmt::format("a number from {} to {}", low, high);
-  if (!value_->is_number()) refuse(expected);
-  const auto number = value_->get<double>();
-  if (!(number >= low && number <= high)) refuse(expected);
-  return number;
+  if (const auto number = number_between(*value_, low, high)) return *number;
+  refuse(fmt::format("a number from {} to {}", low, high));
 }
 
 bool RequestField::boolean(const char* name, bool otherwise) const {
