@@ -1,38 +1,13 @@
-// Runs a test on every Highway target that this CPU and this build have.
+// Runs a test on every Highway target that this CPU and the build of attention have.
 #pragma once
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "attention/attention.h"
 #include "attention/simd_targets.h"
 // After simd_targets.h.
-#include <hwy/highway.h>
-#include <hwy/targets.h>
+#include "support/every_target.h"
 
 namespace razorkv::test {
 
-class EveryTarget : public testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    ASSERT_STREQ(attention_target(), hwy::TargetName(GetParam()));
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
-
-inline auto all_targets() {
-  hwy::SetSupportedTargetsForTest(0);
-  return testing::ValuesIn(hwy::SupportedAndGeneratedTargets());
-}
-
-inline std::string target_name(const testing::TestParamInfo<std::int64_t>& info) { return hwy::TargetName(info.param); }
+using EveryTarget = OnEveryTarget<attention_target>;
 
 }  // namespace razorkv::test

@@ -1,38 +1,19 @@
-// Runs a test on every Highway target that this CPU and the products' build have.
+// Runs a test on every Highway target that this CPU and the build of the products have.
 #pragma once
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
 
 #include "matmul/matmul.h"
 #include "matmul/simd_targets.h"
 // After simd_targets.h.
-#include <hwy/highway.h>
-#include <hwy/targets.h>
+#include "support/every_target.h"
 
 namespace razorkv::test {
 
-class EveryTarget : public testing::TestWithParam<std::int64_t> {
+class EveryTarget : public OnEveryTarget<matmul_target> {
  protected:
   void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    ASSERT_STREQ(matmul_target(), hwy::TargetName(GetParam()));
+    OnEveryTarget::SetUp();
     ASSERT_EQ(matmul_is_fast(), GetParam() == HWY_AVX3_DL);
   }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
 };
-
-inline auto all_targets() {
-  hwy::SetSupportedTargetsForTest(0);
-  return testing::ValuesIn(hwy::SupportedAndGeneratedTargets());
-}
-
-inline std::string target_name(const testing::TestParamInfo<std::int64_t>& info) { return hwy::TargetName(info.param); }
 
 }  // namespace razorkv::test
