@@ -9,10 +9,9 @@
 #include <random>
 #include <thread>
 
-#include "base/processors.h"
 #include "bench/peer_llama.h"
 #include "bench/statistics.h"
-#include "engine/engine.h"
+#include "engine/engine_settings.h"
 #include "engine/model_handle.h"
 #include "engine/policy_handle.h"
 #include "engine/prefill.h"
@@ -53,14 +52,6 @@ std::int64_t longest(const std::vector<BenchTest>& tests) {
   std::int64_t length = 0;
   for (const BenchTest& test : tests) length = std::max(length, test.depth + test.tokens);
   return length;
-}
-
-EngineSettings engine_settings(const SessionOptions& options) {
-  EngineSettings settings;
-  settings.threads = options.threads > 0 ? options.threads : usable_processors();
-  settings.threads_batch = options.threads_batch > 0 ? options.threads_batch : settings.threads;
-  settings.row_type = options.kv_type == KvType::f32 ? RowType::f32 : RowType::f16;
-  return settings;
 }
 
 class Runner {

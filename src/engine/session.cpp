@@ -8,6 +8,7 @@
 
 #include "base/processors.h"
 #include "engine/engine.h"
+#include "engine/engine_settings.h"
 #include "engine/model_handle.h"
 #include "engine/policy_handle.h"
 #include "engine/prefill.h"
@@ -39,11 +40,6 @@ SessionOptions filled(const Model& model, SessionOptions options) {
     throw InvalidArgument("the micro-batch must be 1 token or more, found " + std::to_string(options.micro_batch));
   }
   return options;
-}
-
-EngineSettings engine_settings(const SessionOptions& options) {
-  return {options.threads, options.threads_batch, options.kv_type == KvType::f32 ? RowType::f32 : RowType::f16,
-          options.kv_budget_bytes};
 }
 
 }  // namespace
