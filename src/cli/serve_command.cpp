@@ -10,12 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include "base/processors.h"
 #include "base/text_file.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
+#include "engine/engine_settings.h"
 #include "razorkv/error.h"
 #include "server/routes.h"
 
@@ -52,12 +52,10 @@ std::vector<std::string> keys_of(const ServeArguments& arguments) {
   return keys;
 }
 
-EngineSettings engine_settings(const SessionOptions& options) {
-  EngineSettings out;
-  out.threads = options.threads > 0 ? options.threads : usable_processors();
-  out.threads_batch = options.threads_batch > 0 ? options.threads_batch : out.threads;
-  out.row_type = options.kv_type == KvType::f32 ? RowType::f32 : RowType::f16;
-  return out;
+void make_folder(const std::string& path) try {
+  if (!path.empty()) std::filesystem::create_directories(path);
+} catch (const std::filesystem::filesystem_error& error) {
+  throw FileError(std::string("the folder of saved slots cannot be used: ") + error.what());
 }
 
 std::shared_ptr<server::App> load(const ServeArguments& arguments) {
@@ -70,6 +68,7 @@ std::shared_ptr<server::App> load(const ServeArguments& arguments) {
   server::AppSettings app = arguments.app;
   app.timeout = std::chrono::seconds(arguments.timeout_seconds);
   if (app.model_name.empty()) app.model_name = std::filesystem::path(arguments.model.path).stem();
+  make_folder(app.slot_folder);
   const Policy policy = arguments.policy.make(model, options, scheduling.context);
   spdlog::info("{}: {} tokens of context, {} slots, {}", app.model_name, scheduling.context, scheduling.parallel,
                policy.description());
@@ -124,6 +123,10 @@ void add_serve_command(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24U))
       ->capture_default_str();
   command->add_option("--documents", arguments->app.document_folder, "Folder in which documents are saved")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--slot-save-path", arguments->app.slot_folder,
+                   "Folder in which POST /slots/ID?action=save writes what a slot has kept")
       ->type_name("FOLDER");
   command->add_option("--alias", arguments->app.model_name, "Name of the model for clients (default: the file's)");
   command->add_option("--chat-template", arguments->app.chat_template, "Use this known template, not the model's");

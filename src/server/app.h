@@ -15,6 +15,7 @@ namespace razorkv::server {
 struct AppSettings {
   std::string model_name;       ///< as clients see it
   std::string document_folder;  ///< empty = documents are lost when the server ends
+  std::string slot_folder;      ///< of saved slots; empty = none are saved
   std::string chat_template;    ///< empty = the model's own
   std::chrono::seconds timeout{600};
   std::size_t max_documents = 1024;

@@ -47,6 +47,10 @@ void CheckpointStore::erase_base(const std::string& base) {
   entries_.remove_if([&](const Pointer& entry) { return entry->base == base; });
 }
 
+void CheckpointStore::erase(const Checkpoint& like) {
+  entries_.remove_if([&](const Pointer& entry) { return entry->base == like.base && entry->tokens == like.tokens; });
+}
+
 std::size_t CheckpointStore::own_bytes() const {
   std::size_t bytes = 0;
   for (const Pointer& entry : entries_) bytes += entry->own_bytes();

@@ -49,6 +49,8 @@ class CheckpointStore {
   /// False when there is none.
   bool evict_oldest();
   void erase_base(const std::string& base);
+  /// Forgets the states of these tokens and this base, of either kind.
+  void erase(const Checkpoint& like);
   void clear() { entries_.clear(); }
   std::size_t count() const { return entries_.size(); }
   /// Bytes of tokens and logits; pages are counted by their pool.

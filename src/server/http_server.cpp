@@ -142,7 +142,8 @@ httplib::Server::Handler HttpServer::guarded(Handler handler, bool has_body) {
       check_origin(request);
       allow_origin(request, response);
       check_access(request);
-      if (has_body && !request.get_header_value("Content-Type").starts_with("application/json")) {
+      if (has_body && !request.body.empty() &&
+          !request.get_header_value("Content-Type").starts_with("application/json")) {
         throw ApiError(415, "expected a JSON body; send the header Content-Type: application/json");
       }
       const std::shared_ptr<App> ready = app();

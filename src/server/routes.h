@@ -9,6 +9,8 @@ namespace razorkv::server {
 void add_native_routes(HttpServer& server);
 /// /v1/chat/completions and /v1/completions, also without /v1.
 void add_completion_routes(HttpServer& server);
+/// /slots/ID?action=save|restore|erase.
+void add_slot_routes(HttpServer& server);
 /// /v1/documents.
 void add_document_routes(HttpServer& server);
 

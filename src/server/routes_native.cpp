@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <string>
 
@@ -56,7 +57,8 @@ void slots(App& app, const httplib::Request& /*http*/, httplib::Response& respon
   const SchedulerStatus status = app.scheduler.status();
   json out = json::array();
   for (std::size_t i = 0; i < app.scheduler.settings().parallel; ++i) {
-    out.push_back({{"id", i}, {"n_ctx", app.scheduler.settings().context}, {"is_processing", i < status.choices}});
+    const bool processing = i < status.slots.size() && status.slots[i];
+    out.push_back({{"id", i}, {"n_ctx", app.scheduler.settings().context}, {"is_processing", processing}});
   }
   send_json(response, out);
 }
@@ -79,7 +81,7 @@ void metrics(App& app, const httplib::Request& /*http*/, httplib::Response& resp
   add("tokens_predicted_seconds_total", "counter", "Time spent on generating", status.decode_seconds);
   add("requests_processing", "gauge", "Requests that run", status.running);
   add("requests_deferred", "gauge", "Requests that wait", status.waiting);
-  add("slots_processing", "gauge", "Slots in use", status.choices);
+  add("slots_processing", "gauge", "Slots in use", std::count(status.slots.begin(), status.slots.end(), true));
   add("checkpoints", "gauge", "States kept for later requests", status.checkpoints);
   add("kv_bytes", "gauge", "Bytes of KV pages in use", status.pool.live_bytes);
   add("kv_peak_bytes", "gauge", "Most bytes of KV pages that were ever in use", status.pool.peak_bytes);
@@ -131,6 +133,7 @@ void add_all_routes(HttpServer& server) {
   add_native_routes(server);
   add_completion_routes(server);
   add_document_routes(server);
+  add_slot_routes(server);
   add_page_routes(server);
 }
 

@@ -16,11 +16,12 @@ struct Scheduler::Job {
   Clock::time_point started;
   Clock::time_point prompt_done;
   std::unique_ptr<KvSequence> prompt;  // while the prompt is being read
+  std::vector<std::size_t> held;       // slots
   std::vector<Choice> choices;
   GenerationSummary summary;
   bool over = false;
 
-  std::size_t slots() const { return std::max<std::size_t>(request.samplers.size(), 1); }
+  std::size_t width() const { return std::max<std::size_t>(request.samplers.size(), 1); }
 };
 
 namespace {
@@ -34,7 +35,8 @@ Scheduler::Scheduler(Model model, const EngineSettings& engine_settings, Policy 
     : model_(std::move(model)),
       policy_(std::move(policy)),
       settings_(settings),
-      engine_(std::make_shared<Engine>(model_.impl()->loaded, engine_settings)) {
+      engine_(std::make_shared<Engine>(model_.impl()->loaded, engine_settings)),
+      slots_(settings.parallel) {
   if (settings_.context < 1) settings_.context = model_.impl()->loaded->config().context;
   if (settings_.parallel < 1 || settings_.micro_batch < 1) {
     throw InvalidArgument("the scheduler needs at least one slot and micro-batches of at least one token");
@@ -112,6 +114,15 @@ void Scheduler::on_engine(const std::function<void(const std::shared_ptr<Engine>
   std::exception_ptr error = std::move(outcome->error);
   lock.unlock();
   if (error) std::rethrow_exception(std::move(error));
+}
+
+void Scheduler::on_slots(const std::function<void(SlotTable&, CheckpointStore&)>& work) {
+  on_engine([&](const std::shared_ptr<Engine>&) { work(slots_, store_); });
+}
+
+void Scheduler::keep_in_slot(std::size_t slot, const CheckpointStore::Pointer& state) {
+  store_.add(state);
+  slots_.keep(slot, state);
 }
 
 void Scheduler::forget(const std::string& base) {
@@ -224,12 +235,9 @@ void Scheduler::admit() {
 }
 
 bool Scheduler::start_next() {
-  std::size_t used = 0;
   std::map<std::string, std::size_t> of_client;
   for (const std::unique_ptr<Job>& job : jobs_) {
-    if (job->over) continue;
-    used += job->slots();
-    of_client[job->request.client] += job->slots();
+    if (!job->over) of_client[job->request.client] += job->width();
   }
   std::unique_ptr<Job> job;
   {
@@ -237,7 +245,7 @@ bool Scheduler::start_next() {
     const auto next = std::min_element(queue_.begin(), queue_.end(), [&](const auto& a, const auto& b) {
       return of_client[a->request.client] < of_client[b->request.client];
     });
-    if (next == queue_.end() || used + (*next)->slots() > settings_.parallel) return false;
+    if (next == queue_.end() || slots_.used() + (*next)->width() > slots_.count()) return false;
     job = std::move(*next);
     queue_.erase(next);
     ++status_.running;  // drain() must not miss it
@@ -245,6 +253,7 @@ bool Scheduler::start_next() {
   jobs_.push_back(std::move(job));
   Job& started = *jobs_.back();
   try {
+    started.held = slots_.take(started.width());
     start(started);
   } catch (...) {
     fail(started, std::current_exception());
@@ -425,6 +434,7 @@ void Scheduler::take(Job& job, Choice& choice, std::span<const float> logits) {
   // Behind a stop string the tokens hold more than the text that the next turn will bring.
   if (job.request.reuse && !choice.stopped_by_text()) {
     const auto fed = choice.sequence().tokens() - job.summary.prompt_tokens;
+    if (fed == 0) return;  // the prompt's own state is kept, with its logits
     keep(job, choice.sequence(), {choice.tokens().begin(), choice.tokens().begin() + fed}, {});
   }
 }
@@ -443,12 +453,14 @@ void Scheduler::finish_if_done(Job& job) {
 
 void Scheduler::finish(Job& job) {
   job.over = true;
+  slots_.release(std::exchange(job.held, {}));
   job.choices.clear();
   job.generation->finish(job.summary);
 }
 
 void Scheduler::fail(Job& job, std::exception_ptr error) {
   job.over = true;
+  slots_.release(std::exchange(job.held, {}));
   job.prompt.reset();
   job.choices.clear();
   ++counted_.failed;
@@ -461,8 +473,9 @@ void Scheduler::keep(Job& job, const KvSequence& sequence, const std::vector<Tok
   std::vector<Token> tokens = job.request.prompt;
   tokens.insert(tokens.end(), answer.begin(), answer.end());
   const bool exact = !sequence.compressed() || sequence.policy().streaming;
-  store_.add(std::make_shared<const Checkpoint>(Checkpoint{engine_, sequence, std::move(tokens), std::move(logits),
-                                                           job.request.base, job.request.conversation, exact}));
+  keep_in_slot(job.held.front(),
+               std::make_shared<const Checkpoint>(Checkpoint{engine_, sequence, std::move(tokens), std::move(logits),
+                                                             job.request.base, job.request.conversation, exact}));
 }
 
 void Scheduler::trim_cache() {
@@ -475,8 +488,8 @@ void Scheduler::trim_cache() {
 
 void Scheduler::publish() {
   counted_.running = jobs_.size();
-  counted_.choices = 0;
-  for (const std::unique_ptr<Job>& job : jobs_) counted_.choices += job->slots();
+  counted_.slots.resize(slots_.count());
+  for (std::size_t slot = 0; slot < slots_.count(); ++slot) counted_.slots[slot] = slots_.busy(slot);
   counted_.checkpoints = store_.count();
   counted_.pool = engine_->pool_stats();
   const std::scoped_lock lock(mutex_);

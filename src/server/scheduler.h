@@ -19,6 +19,7 @@
 #include "server/checkpoint_store.h"
 #include "server/choice.h"
 #include "server/generation.h"
+#include "server/slot_table.h"
 
 namespace razorkv::server {
 
@@ -34,7 +35,7 @@ struct SchedulerSettings {
 struct SchedulerStatus {
   std::size_t running = 0;  ///< requests that hold slots
   std::size_t waiting = 0;
-  std::size_t choices = 0;  ///< slots in use
+  std::vector<bool> slots;  ///< [parallel] whether each answers
   std::size_t checkpoints = 0;
   PoolStats pool;
   std::uint64_t requests = 0;
@@ -67,6 +68,10 @@ class Scheduler {
   /// Runs `work` on the engine's thread between two steps and waits for it; throws what it throws, and ShuttingDown
   /// when the scheduler ends first.
   void on_engine(const std::function<void(const std::shared_ptr<Engine>&)>& work);
+  /// The same with what the slots and the store keep.
+  void on_slots(const std::function<void(SlotTable&, CheckpointStore&)>& work);
+  /// Makes a state one that later requests may go on from, and the one that `slot` keeps. On the engine's thread only.
+  void keep_in_slot(std::size_t slot, const CheckpointStore::Pointer& state);
   /// Forgets the checkpoints that go on from this document.
   void forget(const std::string& base);
   /// Refuses new requests; waits until all that run are done, or cancels them after `grace`.
@@ -105,6 +110,7 @@ class Scheduler {
   SchedulerSettings settings_;
   std::shared_ptr<Engine> engine_;
   CheckpointStore store_;
+  SlotTable slots_;
   std::vector<std::unique_ptr<Job>> jobs_;  // in the order of their start
   std::size_t next_prefill_ = 0;
 
