@@ -25,18 +25,10 @@ std::string missed_depths(const NeedleTask& task, const NeedleColumn& column) {
   return out.empty() ? "-" : out;
 }
 
-std::string window_text(const NeedleColumn& column) {
-  if (column.window_floor == 0) return "everything";
-  if (column.window_divisor == 0) return fmt::format("{}", column.window);
-  return fmt::format("{} = max({}, n/{})", column.window, column.window_floor, column.window_divisor);
-}
-
 json column_json(const NeedleTask& task, const NeedleColumn& column, const NeedleResult& result) {
   const auto samples = static_cast<double>(column.answers.size());
   const double mean = samples > 0.0 ? static_cast<double>(column.found) / samples : 0.0;
   const double half = samples > 0.0 ? 1.96 * std::sqrt(mean * (1.0 - mean) / samples) : 0.0;
-  json heads = json::array();
-  for (const HeadId id : column.protected_heads) heads.push_back({id.layer, id.kv_head});
   json answers = json::array();
   const NeedleColumn* full = nullptr;
   for (const NeedleColumn& other : result.columns) {
@@ -53,30 +45,19 @@ json column_json(const NeedleTask& task, const NeedleColumn& column, const Needl
                        {"answer", answer.text},
                        {"found", answer.found}});
   }
-  json out = {
-      {"column", column.name},
-      {"policy", column.policy},
-      {"description", column.description},
-      {"protected_share",
-       column.heads > 0 ? static_cast<double>(column.protected_heads.size()) / static_cast<double>(column.heads) : 0.0},
-      {"protected_heads", heads},
-      {"kv_heads", column.heads},
-      {"sinks", column.sinks},
-      {"window_floor", column.window_floor},
-      {"window_divisor", column.window_divisor},
-      {"window_rows", column.window},
-      {"compensation_token", column.compensation},
-      {"kv_bytes", column.kv_bytes},
-      {"kv_row_bytes", column.kv_row_bytes},
-      {"kv_bytes_after_decoding", column.kv_end_bytes},
-      {"kv_share", share(column.kv_bytes, result.uncompressed_bytes)},
-      {"compress_seconds", column.compress_seconds},
-      {"answer_seconds", column.answer_seconds},
-      {"found", column.found},
-      {"samples", column.answers.size()},
-      {"mean", mean},
-      {"interval_95", {mean - half, mean + half}},
-      {"answers", answers}};
+  json out = policy_facts_json(column);
+  const json measured = {{"kv_bytes", column.kv_bytes},
+                         {"kv_row_bytes", column.kv_row_bytes},
+                         {"kv_bytes_after_decoding", column.kv_end_bytes},
+                         {"kv_share", share(column.kv_bytes, result.uncompressed_bytes)},
+                         {"compress_seconds", column.compress_seconds},
+                         {"answer_seconds", column.answer_seconds},
+                         {"found", column.found},
+                         {"samples", column.answers.size()},
+                         {"mean", mean},
+                         {"interval_95", {mean - half, mean + half}},
+                         {"answers", answers}};
+  out.update(measured);
   if (full != nullptr) out["against_full"] = {{"lost", lost}, {"won", won}};
   return out;
 }
@@ -91,10 +72,9 @@ std::string needle_markdown(const NeedleFacts& facts, const NeedleTask& task, co
       facts.model_name, facts.length, task.haystack_tokens, facts.haystack, facts.from, task.needles.size(),
       facts.seed);
   for (const NeedleColumn& column : result.columns) {
-    out += fmt::format("| {} | {} of {} | {} | {} | {:.3f} | {} of {} | {} |\n", column.name,
-                       column.protected_heads.size(), column.heads, window_text(column), column.kv_bytes,
-                       share(column.kv_bytes, result.uncompressed_bytes), column.found, column.answers.size(),
-                       missed_depths(task, column));
+    out += fmt::format("| {} | {} | {} | {} | {:.3f} | {} of {} | {} |\n", column.name, heads_text(column),
+                       window_text(column), column.kv_bytes, share(column.kv_bytes, result.uncompressed_bytes),
+                       column.found, column.answers.size(), missed_depths(task, column));
   }
   return out;
 }

@@ -6,11 +6,11 @@
 #include <array>
 #include <chrono>
 
-#include "base/processors.h"
-#include "engine/engine.h"
+#include "engine/engine_settings.h"
 #include "engine/model_handle.h"
 #include "engine/policy_handle.h"
 #include "engine/prefill.h"
+#include "eval/greedy.h"
 #include "eval/shared_prefill.h"
 #include "razorkv/error.h"
 
@@ -20,42 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-EngineSettings engine_settings(const SessionOptions& options) {
-  EngineSettings settings;
-  settings.threads = options.threads > 0 ? options.threads : usable_processors();
-  settings.threads_batch = options.threads_batch > 0 ? options.threads_batch : settings.threads;
-  settings.row_type = options.kv_type == KvType::f32 ? RowType::f32 : RowType::f16;
-  settings.kv_budget_bytes = options.kv_budget_bytes;
-  return settings;
-}
-
-Token most_likely(std::span<const float> logits) {
-  return static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-NeedleColumn describe(const PolicyColumn& column, const Policy& policy, const HeadShape& shape, std::int64_t tokens) {
-  NeedleColumn out;
-  out.name = column.name;
-  out.policy = policy.name();
-  out.description = policy.description();
-  const std::vector<HeadId> eligible = shape.eligible();
-  out.heads = static_cast<std::int64_t>(eligible.size());
-  for (const HeadId id : eligible) {
-    const HeadRule& rule =
-        policy.impl()->rules->rules[static_cast<std::size_t>(id.layer)][static_cast<std::size_t>(id.kv_head)];
-    if (rule.everything) {
-      out.protected_heads.push_back(id);
-      continue;
-    }
-    out.sinks = rule.sinks;
-    out.window_floor = rule.window_floor;
-    out.window_divisor = rule.window_divisor;
-    out.window = rule.window(tokens);
-    out.compensation = rule.compensate;
-  }
-  return out;
-}
 
 class Runner {
  public:
@@ -70,7 +34,7 @@ class Runner {
     NeedleAnswer out;
     std::span<const float> logits = prefill(engine_, sequence, needle.question, options_.session.micro_batch);
     while (static_cast<std::int64_t>(out.tokens.size()) < options_.new_tokens) {
-      const Token token = most_likely(logits);
+      const Token token = most_likely_token(logits);
       if (model_.ends_generation(token)) break;
       out.tokens.push_back(token);
       if (static_cast<std::int64_t>(out.tokens.size()) == options_.new_tokens) break;
@@ -124,7 +88,8 @@ NeedleResult run_needles(const Model& model, const NeedleTask& task, const std::
   result.uncompressed_bytes = shared.whole().usage().allocated_bytes;
 
   for (std::size_t c = 0; c < columns.size(); ++c) {
-    NeedleColumn column = describe(columns[c], policies[c], shape, length);
+    NeedleColumn column;
+    static_cast<PolicyFacts&>(column) = policy_facts(columns[c], policies[c], shape, length);
     const Clock::time_point compressing = Clock::now();
     const KvSequence compressed = shared.compressed(policies[c]);
     column.compress_seconds = seconds_since(compressing);

@@ -9,7 +9,7 @@
 
 #include "eval/needle_task.h"
 #include "eval/policy_column.h"
-#include "heads/head_shape.h"
+#include "eval/policy_facts.h"
 #include "razorkv/model.h"
 #include "razorkv/session.h"
 
@@ -21,17 +21,7 @@ struct NeedleAnswer {
   bool found = false;
 };
 
-struct NeedleColumn {
-  std::string name;
-  std::string policy;       ///< name of the policy
-  std::string description;  ///< for people
-  std::vector<HeadId> protected_heads;
-  std::int64_t heads = 0;  ///< KV heads that can be protected
-  std::int64_t sinks = 0;
-  std::int64_t window_floor = 0;  ///< 0 where every head keeps everything
-  std::int64_t window_divisor = 0;
-  std::int64_t window = 0;  ///< rows at the context's length
-  bool compensation = false;
+struct NeedleColumn : PolicyFacts {
   std::size_t kv_bytes = 0;      ///< allocated after compression
   std::size_t kv_row_bytes = 0;  ///< of these, in rows
   std::size_t kv_end_bytes = 0;  ///< most that any question's sequence held at its end
