@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
+#include "bench/growth.h"
 #include "bench/statistics.h"
 
 namespace razorkv::bench {
@@ -21,6 +24,15 @@ double ratio(const BenchRow& row, std::size_t flash) { return median(row.speed) 
 
 std::string speed_text(const std::vector<double>& values) {
   return fmt::format("{:.2f} ± {:.2f}", mean(values), deviation(values));
+}
+
+// Numbers of decoded tokens that were measured.
+std::set<std::int64_t> answers(const BenchResult& result) {
+  std::set<std::int64_t> tokens;
+  for (const BenchRow& row : result.rows) {
+    if (!row.test.prefill) tokens.insert(row.test.tokens);
+  }
+  return tokens;
 }
 
 }  // namespace
@@ -49,11 +61,18 @@ std::string bench_markdown(const BenchFacts& facts, const BenchResult& result) {
     }
     text += "\n";
   }
+  for (const std::int64_t tokens : answers(result)) {
+    const std::optional<Growth> growth = decode_growth(result, tokens);
+    if (!growth) continue;
+    text += fmt::format(
+        "\ntg{}: {:.1f} ms a token and the KV rows at {:.2f} GB/s, {:.0f}% of memory (line through the depths, R² "
+        "{:.3f}).\n",
+        tokens, 1e3 * growth->base, growth->rate / 1e9, 100.0 * growth->rate / facts.bandwidth, growth->fit);
+  }
   if (llama) {
     text += fmt::format(
         "\nLogits after the first micro-batch differ from llama.cpp's by {:.1e} of their size; llama.cpp's own, with "
-        "and "
-        "without flash attention, by {:.1e}.\n",
+        "and without flash attention, by {:.1e}.\n",
         result.logit_distance[0], result.logit_distance[1]);
   }
   return text;
@@ -110,6 +129,16 @@ nlohmann::json bench_json(const BenchFacts& facts, const BenchResult& result) {
           {"samples_ts", row.llama[flash]}, {"median_ts", median(row.llama[flash])}, {"ratio", ratio(row, flash)}};
     }
     document["tests"].push_back(std::move(one));
+  }
+  document["growth"] = nlohmann::json::array();
+  for (const std::int64_t tokens : answers(result)) {
+    const std::optional<Growth> growth = decode_growth(result, tokens);
+    if (!growth) continue;
+    document["growth"].push_back({{"n_gen", tokens},
+                                  {"base_seconds", growth->base},
+                                  {"kv_bytes_per_second", growth->rate},
+                                  {"memory_share", growth->rate / facts.bandwidth},
+                                  {"r_squared", growth->fit}});
   }
   return document;
 }

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/processors.h"
+#include "bench/bench_plot.h"
 #include "bench/bench_report.h"
 #include "bench/bench_run.h"
 #include "bench/matmul_table.h"
@@ -27,12 +29,22 @@ struct BenchArguments {
   bench::BenchSettings settings;
   std::string output = "md";
   std::string peer;
+  std::string plot;
   bool memory = false;
   bool matmul = false;
 };
 
 std::int64_t most(const std::vector<std::int64_t>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+// Before minutes of measuring.
+void check_plot(const bench::BenchSettings& settings) {
+  const std::vector<std::int64_t>& depths = settings.depths;
+  if (most(settings.answers) > 0 && !depths.empty() && *std::min_element(depths.begin(), depths.end()) < most(depths)) {
+    return;
+  }
+  throw InvalidArgument("--plot: expected decode tests (-n) at two depths (-d) or more");
 }
 
 void print_bandwidth(int threads) {
@@ -55,6 +67,7 @@ void run_bench_command(const BenchArguments& arguments) {
     fmt::print("{}", bench::matmul_table(arguments.model.path, tokens, settings.repetitions));
     return;
   }
+  if (!arguments.plot.empty()) check_plot(settings);
   if (!arguments.peer.empty()) settings.llama = arguments.model.path;
   const Model model = arguments.model.load();
   const Policy policy = arguments.policy.make(
@@ -70,6 +83,7 @@ void run_bench_command(const BenchArguments& arguments) {
   const bench::BenchFacts facts{model.info().name,    policy.description(),     threads,
                                 settings.repetitions, settings.session.kv_type, bench::memory_bandwidth(threads)};
   print_result(arguments.output, facts, result);
+  if (!arguments.plot.empty()) write_file_atomically(arguments.plot, bench::decode_plot_svg(facts, result));
 }
 
 }  // namespace
@@ -96,6 +110,7 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--vs", arguments->peer, "Runs llama.cpp beside, flash attention off and on")
       ->check(CLI::IsMember({"llama.cpp"}));
+  command->add_option("--plot", arguments->plot, "SVG of decoded tokens/s against depth")->type_name("FILE");
   command->add_flag("--memory", arguments->memory, "Only measure how fast memory is read");
   command->add_flag("--matmul", arguments->matmul,
                     "Only measure the products with the model's weights, beside ggml's, in one thread");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/xml_text.h"
 #include "heads/head_selection.h"
 #include "razorkv/error.h"
 
@@ -30,29 +31,6 @@ double at(const ScoreTable& table, HeadId head) {
 
 bool is_chosen(std::span<const HeadId> chosen, HeadId head) {
   return std::find(chosen.begin(), chosen.end(), head) != chosen.end();
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 std::string table_cell(const ScoreTable& table, const std::vector<HeadId>& ranked, std::size_t rank,
@@ -155,7 +133,7 @@ std::string heat_map_svg(const HeadProfile& profile, std::span<const HeadId> cho
   svg += kStyle;
   svg += fmt::format("<rect class=\"paper\" width=\"{}\" height=\"{}\"/>\n", width, height);
   const std::string name = profile.model.name.empty() ? profile.model.architecture : profile.model.name;
-  svg += fmt::format("<text class=\"head\" x=\"12\" y=\"24\">{}</text>\n", escaped(name));
+  svg += fmt::format("<text class=\"head\" x=\"12\" y=\"24\">{}</text>\n", escape_xml(name));
   svg += fmt::format("<text class=\"small\" x=\"12\" y=\"42\">layers down, KV heads across; {} chosen</text>\n",
                      chosen.size());
   for (std::size_t layer = 0; layer < shape.layers.size(); ++layer) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -79,6 +80,27 @@ TEST(BenchReport, Json) {
   EXPECT_DOUBLE_EQ(decode.at("llama_fa_on").at("ratio"), 4.0);
   EXPECT_FALSE(document.at("tests").at(0).contains("memory_share"));
   EXPECT_FALSE(bench_json(facts(), example(false)).contains("logit_distance"));
+}
+
+TEST(BenchReport, LaysALineThroughThreeDepths) {
+  BenchResult result = example(false);
+  EXPECT_EQ(bench_markdown(facts(), result).find("line through"), std::string::npos);
+  EXPECT_TRUE(bench_json(facts(), result).at("growth").empty());
+  // 10 ms and 10 GB/s.
+  result.rows.clear();
+  for (const double bytes : {0.0, 1e8, 3e8}) {
+    BenchRow row;
+    row.test = {false, 32, static_cast<std::int64_t>(bytes)};
+    row.speed = {1.0 / (0.010 + bytes / 10e9)};
+    row.kv_read = bytes;
+    result.rows.push_back(row);
+  }
+  const std::string text = bench_markdown(facts(), result);
+  EXPECT_NE(text.find("tg32: 10.0 ms a token and the KV rows at 10.00 GB/s, 50% of memory"), std::string::npos) << text;
+  const nlohmann::json growth = bench_json(facts(), result).at("growth").at(0);
+  EXPECT_EQ(growth.at("n_gen"), 32);
+  EXPECT_NEAR(growth.at("base_seconds").get<double>(), 0.010, 1e-12);
+  EXPECT_NEAR(growth.at("memory_share").get<double>(), 0.5, 1e-9);
 }
 
 TEST(MemoryBandwidth, IsAPositiveNumberForAnySplit) {

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/tiny_model.h"
+#include "support/temporary_folder.h"
 
 namespace razorkv {
 namespace {
@@ -27,6 +28,15 @@ TEST(BenchCommand, MeasuresSeveralDepths) {
   EXPECT_EQ(tests[5].at("samples_ts").size(), 2U);
 }
 
+TEST(BenchCommand, PlotsSpeedAgainstDepth) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("speed.svg");
+  const test::CommandResult result =
+      bench({"-m", test::tiny_command_model(), "-p", "0", "-n", "2", "-d", "0,100", "-r", "1", "--plot", path});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(test::read_bytes(path).find("at 100:"), std::string::npos);
+}
+
 TEST(BenchCommand, ProductsOfAModel) {
   const test::CommandResult result = bench({"--matmul", "-m", test::tiny_command_model(), "-p", "16", "-r", "1"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -39,6 +49,7 @@ TEST(BenchCommand, BadArgumentsAreOneLine) {
         {"-m", test::tiny_command_model(), "-p", "0", "-n", "0"},
         {"-m", test::tiny_command_model(), "-r", "0"},
         {"-m", test::tiny_command_model(), "--vs", "abacus"},
+        {"-m", test::tiny_command_model(), "-n", "2", "-d", "8,8", "--plot", "/no/such/folder/speed.svg"},
         {"-p", "8"},
         {"-m", "/no/such/file"}}) {
     const test::CommandResult result = bench(arguments);
