@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "base/stopwatch.h"
 #include "bench/peer_llama.h"
 #include "bench/statistics.h"
 #include "engine/engine_settings.h"
@@ -93,9 +94,9 @@ class Runner {
   double seconds(const std::function<void()>& work) const {
     // Threads of the other side spin for a while after their last graph.
     if (llama_) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return watch.seconds();
   }
 
   Tokens range(std::int64_t begin, std::int64_t count) const {

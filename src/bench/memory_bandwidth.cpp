@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <new>
 #include <thread>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "razorkv/error.h"
 
 namespace razorkv::bench {
@@ -37,14 +37,14 @@ double memory_bandwidth(int threads, std::size_t bytes) {
   double best = 0.0;
   for (int pass = 0; pass < 3; ++pass) {
     std::atomic<std::uint64_t> total{0};
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     std::vector<std::thread> workers;
     workers.reserve(static_cast<std::size_t>(threads));
     for (int t = 0; t < threads; ++t) {
       workers.emplace_back([&, t] { total += sum_of(buffer.data() + static_cast<std::size_t>(t) * share, share); });
     }
     for (std::thread& worker : workers) worker.join();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = watch.seconds();
     if (total != buffer.size() / 8 * 8 && share % 8 == 0) throw Error("memory returned what was not written");
     best = std::max(best, static_cast<double>(buffer.size() * sizeof(std::uint64_t)) / seconds);
   }

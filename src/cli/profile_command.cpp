@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/atomic_file.h"
 #include "base/process_memory.h"
+#include "base/stopwatch.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/interrupt.h"
@@ -102,7 +102,7 @@ void run_profile(const ProfileArguments& arguments) {
   const HeadChoice choice = parse_head_choice(arguments.heads);
   const Model model = arguments.model.load();
 
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   std::vector<HeadProfile> per_seed;
   {
     InterruptScope interrupt;
@@ -114,7 +114,7 @@ void run_profile(const ProfileArguments& arguments) {
       throw ExitWith{kExitInterrupted};
     }
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
 
   HeadProfile profile = mean_profile(per_seed);
   const std::vector<HeadId> chosen = select_heads(choice, profile.model.shape, profile.scores);

@@ -1,12 +1,12 @@
 #include "razorkv/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/processors.h"
+#include "base/stopwatch.h"
 #include "engine/engine.h"
 #include "engine/engine_settings.h"
 #include "engine/model_handle.h"
@@ -17,15 +17,6 @@
 
 namespace razorkv {
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
 
 SessionOptions filled(const Model& model, SessionOptions options) {
   const std::int64_t trained = model.impl()->loaded->config().context;

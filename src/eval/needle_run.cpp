@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
+#include "base/stopwatch.h"
 #include "engine/engine_settings.h"
 #include "engine/model_handle.h"
 #include "engine/policy_handle.h"
@@ -16,10 +16,6 @@
 
 namespace razorkv {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 class Runner {
  public:
@@ -80,22 +76,22 @@ NeedleResult run_needles(const Model& model, const NeedleTask& task, const std::
   NeedleResult result;
   Runner runner(model, options);
   SharedPrefill shared(runner.engine(), policies);
-  const Clock::time_point start = Clock::now();
+  const Stopwatch reading;
   shared.feed(task.context, options.session.micro_batch,
               [&](std::int64_t fed, std::int64_t) { return !progress || progress(fed, total); });
   done = length;
-  result.prefill_seconds = seconds_since(start);
+  result.prefill_seconds = reading.seconds();
   result.uncompressed_bytes = shared.whole().usage().allocated_bytes;
 
   for (std::size_t c = 0; c < columns.size(); ++c) {
     NeedleColumn column;
     static_cast<PolicyFacts&>(column) = policy_facts(columns[c], policies[c], shape, length);
-    const Clock::time_point compressing = Clock::now();
+    const Stopwatch compressing;
     const KvSequence compressed = shared.compressed(policies[c]);
-    column.compress_seconds = seconds_since(compressing);
+    column.compress_seconds = compressing.seconds();
     column.kv_bytes = compressed.usage().allocated_bytes;
     column.kv_row_bytes = compressed.usage().row_bytes;
-    const Clock::time_point answering = Clock::now();
+    const Stopwatch answering;
     for (const Needle& needle : task.needles) {
       KvSequence sequence = compressed;
       column.answers.push_back(runner.answer(sequence, needle));
@@ -103,7 +99,7 @@ NeedleResult run_needles(const Model& model, const NeedleTask& task, const std::
       column.kv_end_bytes = std::max(column.kv_end_bytes, sequence.usage().allocated_bytes);
       advance(question_work);
     }
-    column.answer_seconds = seconds_since(answering);
+    column.answer_seconds = answering.seconds();
     result.columns.push_back(std::move(column));
   }
   return result;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "engine/policy_handle.h"
 #include "engine/state_file.h"
 #include "razorkv/error.h"
@@ -16,11 +16,8 @@ namespace razorkv::server {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLongestName = 200;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 void check_idle(const SlotTable& slots, std::size_t slot) {
   if (slot >= slots.count()) {
@@ -57,7 +54,7 @@ std::string slot_file(const std::string& folder, const std::string& name) {
 }
 
 SlotAction save_slot(Scheduler& scheduler, std::size_t slot, const std::string& path) {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   SlotTable::Pointer state;
   scheduler.on_slots([&](SlotTable& slots, CheckpointStore& /*store*/) { state = kept_state(slots, slot); });
   if (!state->base.empty()) {
@@ -65,11 +62,11 @@ SlotAction save_slot(Scheduler& scheduler, std::size_t slot, const std::string& 
                    "id_slot");
   }
   write_state(path, *state->engine, state->sequence, {state->tokens, state->logits, scheduler.policy().description()});
-  return {static_cast<std::int64_t>(state->tokens.size()), fs::file_size(path), seconds_since(start)};
+  return {static_cast<std::int64_t>(state->tokens.size()), fs::file_size(path), watch.seconds()};
 }
 
 SlotAction restore_slot(Scheduler& scheduler, std::size_t slot, const std::string& path) {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   if (!fs::is_regular_file(path)) throw ApiError(404, "there is no such file", "filename", "not_found");
   if (scheduler.settings().cache_bytes == 0) {
     throw ApiError(400, "this server keeps no states (--cache-ram 0), so none can be restored", {}, "not_supported");
@@ -93,19 +90,19 @@ SlotAction restore_slot(Scheduler& scheduler, std::size_t slot, const std::strin
     throw ApiError(400, error.what(), "filename", "bad_file");
   }
   done.bytes = fs::file_size(path);
-  done.seconds = seconds_since(start);
+  done.seconds = watch.seconds();
   return done;
 }
 
 SlotAction erase_slot(Scheduler& scheduler, std::size_t slot) {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   SlotAction done;
   scheduler.on_slots([&](SlotTable& slots, CheckpointStore& store) {
     const SlotTable::Pointer state = kept_state(slots, slot);
     done.tokens = static_cast<std::int64_t>(state->tokens.size());
     store.erase(*state);
   });
-  done.seconds = seconds_since(start);
+  done.seconds = watch.seconds();
   return done;
 }
 

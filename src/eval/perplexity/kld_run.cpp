@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 
+#include "base/stopwatch.h"
 #include "engine/engine_settings.h"
 #include "engine/model_handle.h"
 #include "eval/perplexity/kld_base_file.h"
@@ -16,10 +16,6 @@
 
 namespace razorkv {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::size_t distance_class(std::int64_t distance) {
   const auto above = std::upper_bound(kDistances.begin(), kDistances.end(), distance);
@@ -103,10 +99,10 @@ class KldRun {
     const std::vector<Token> input = chunks_.input(chunk);
     const auto prefix = std::span(input).first(static_cast<std::size_t>(chunks_.first()));
     SharedPrefill shared(engine_, policies_);
-    const Clock::time_point start = Clock::now();
+    const Stopwatch reading;
     shared.feed(prefix, options_.session.micro_batch,
                 [&](std::int64_t fed, std::int64_t) { return !progress_ || progress_(done_ + fed, total_); });
-    result_.prefill_seconds += seconds_since(start);
+    result_.prefill_seconds += reading.seconds();
     advance(chunks_.first());
     whole_.emplace(shared.whole());
     result_.uncompressed_bytes = whole_->usage().allocated_bytes;
@@ -139,17 +135,17 @@ class KldRun {
     }
     for (std::size_t c = 0; c < tracks_.size(); ++c) {
       Track& track = tracks_[c];
-      const Clock::time_point start = Clock::now();
+      const Stopwatch scoring;
       double comparing = 0.0;
       feed_and_see(engine_, *track.sequence, input, 0, n, [&](std::int64_t i, std::span<const float> logits) {
-        const Clock::time_point before = Clock::now();
+        const Stopwatch watch;
         const auto at = static_cast<std::size_t>(i);
         const TokenDivergence token = compare_distributions(base[at], log_softmax(logits), targets[at]);
         track.all.add(token);
         track.by_distance[distance_class(distance + i)].add(token);
-        comparing += seconds_since(before);
+        comparing += watch.seconds();
       });
-      result_.columns[c].score_seconds += seconds_since(start) - comparing;
+      result_.columns[c].score_seconds += scoring.seconds() - comparing;
       advance(n);
     }
   }

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
+#include "base/stopwatch.h"
 #include "engine/engine_settings.h"
 #include "engine/model_handle.h"
 #include "eval/perplexity/log_softmax.h"
@@ -20,7 +19,7 @@ PplResult run_perplexity(const Model& model, const TextChunks& chunks, const Ppl
   }
   Engine engine(model.impl()->loaded, engine_settings(options.session));
   engine.set_cancel_flag(options.cancel);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   SampleSum nll;
   PplResult result;
   for (std::int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
@@ -36,7 +35,7 @@ PplResult run_perplexity(const Model& model, const TextChunks& chunks, const Ppl
   result.scored = nll.count();
   result.nll = nll.mean();
   result.perplexity = exponential(result.nll);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = watch.seconds();
   return result;
 }
 
