@@ -13,10 +13,6 @@ using nlohmann::json;
 
 const char* type_name(KvType type) { return type == KvType::f32 ? "f32" : "f16"; }
 
-double share(std::size_t part, std::size_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 std::string missed_depths(const NeedleTask& task, const NeedleColumn& column) {
   std::string out;
   for (std::size_t i = 0; i < task.needles.size(); ++i) {

@@ -33,15 +33,17 @@ PolicyFacts policy_facts(const PolicyColumn& column, const Policy& policy, const
   return out;
 }
 
+double share(std::size_t part, std::size_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 nlohmann::json policy_facts_json(const PolicyFacts& facts) {
   nlohmann::json heads = nlohmann::json::array();
   for (const HeadId id : facts.protected_heads) heads.push_back({id.layer, id.kv_head});
-  const double share =
-      facts.heads > 0 ? static_cast<double>(facts.protected_heads.size()) / static_cast<double>(facts.heads) : 0.0;
   return {{"column", facts.name},
           {"policy", facts.policy},
           {"description", facts.description},
-          {"protected_share", share},
+          {"protected_share", share(facts.protected_heads.size(), static_cast<std::size_t>(facts.heads))},
           {"protected_heads", heads},
           {"kv_heads", facts.heads},
           {"sinks", facts.sinks},

@@ -1,6 +1,7 @@
 // What a policy column keeps, in the facts that every result row carries.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,6 +33,9 @@ PolicyFacts policy_facts(const PolicyColumn& column, const Policy& policy, const
 /// Fields of evaluation section 1.2: column, policy, description, protected_share, protected_heads, kv_heads, sinks,
 /// window_floor, window_divisor, window_rows, compensation_token, chosen_rows.
 nlohmann::json policy_facts_json(const PolicyFacts& facts);
+
+/// part / whole; 0 where there is no whole.
+double share(std::size_t part, std::size_t whole);
 
 /// "7 of 48", or "7 of 48, 512 rows each" where attention chooses.
 std::string heads_text(const PolicyFacts& facts);

@@ -11,10 +11,6 @@ using nlohmann::json;
 
 constexpr std::int64_t kFewTokens = 100;
 
-double share(std::size_t part, std::size_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 double rate(std::int64_t tokens, double seconds) { return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0; }
 
 std::string percentile_name(double fraction) {

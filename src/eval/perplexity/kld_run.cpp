@@ -181,10 +181,7 @@ class KldRun {
 
 KldResult run_kld(const Model& model, const TextChunks& chunks, const std::vector<PolicyColumn>& columns,
                   const KldOptions& options, const Progress& progress) {
-  if (chunks.context > model.info().context) {
-    throw InvalidArgument(fmt::format("chunks have {} tokens, the model was trained for {}: take shorter ones",
-                                      chunks.context, model.info().context));
-  }
+  check_fits(chunks, model.info().context);
   if (options.score_batch < 1) {
     throw InvalidArgument(fmt::format("tokens scored at once: expected 1 or more, found {}", options.score_batch));
   }

@@ -1,7 +1,5 @@
 #include "eval/perplexity/ppl_run.h"
 
-#include <fmt/format.h>
-
 #include "base/stopwatch.h"
 #include "engine/engine_settings.h"
 #include "engine/model_handle.h"
@@ -13,10 +11,7 @@ namespace razorkv {
 
 PplResult run_perplexity(const Model& model, const TextChunks& chunks, const PplOptions& options,
                          const Progress& progress) {
-  if (chunks.context > model.info().context) {
-    throw InvalidArgument(fmt::format("chunks have {} tokens, the model was trained for {}: take shorter ones",
-                                      chunks.context, model.info().context));
-  }
+  check_fits(chunks, model.info().context);
   Engine engine(model.impl()->loaded, engine_settings(options.session));
   engine.set_cancel_flag(options.cancel);
   const Stopwatch watch;

@@ -40,4 +40,10 @@ TextChunks cut_text(const Vocabulary& vocabulary, std::string_view text, std::in
   return out;
 }
 
+void check_fits(const TextChunks& chunks, std::int64_t trained) {
+  if (chunks.context <= trained) return;
+  throw InvalidArgument(
+      fmt::format("chunks have {} tokens, the model was trained for {}: take shorter ones", chunks.context, trained));
+}
+
 }  // namespace razorkv

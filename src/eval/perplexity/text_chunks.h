@@ -30,4 +30,7 @@ struct TextChunks {
 /// chunks from `most` on (0 = all). Throws InvalidArgument for a context below 4 or a text of fewer than two chunks.
 TextChunks cut_text(const Vocabulary& vocabulary, std::string_view text, std::int64_t context, std::int64_t most);
 
+/// Throws InvalidArgument for chunks longer than a model's context of `trained` tokens.
+void check_fits(const TextChunks& chunks, std::int64_t trained);
+
 }  // namespace razorkv
