@@ -12,7 +12,7 @@ bool serves(const Checkpoint& state, const CheckpointQuery& query) {
   const bool whole = length == query.prompt.size();
   if (whole && state.logits.empty()) return false;
   const bool replayed = state.conversation == query.conversation && (state.conversation || whole);
-  if (!state.exact && !replayed) return false;
+  if (!state.exact() && !replayed) return false;
   return std::equal(state.tokens.begin(), state.tokens.end(), query.prompt.begin());
 }
 

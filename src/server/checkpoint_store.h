@@ -23,9 +23,9 @@ struct Checkpoint {
   std::vector<float> logits;  ///< [vocabulary] after the last token; empty: only longer prompts can use it
   std::string base;           ///< id of the document that it goes on from; empty: none
   bool conversation = false;  ///< made by a chat request
-  /// Nothing has been dropped and compression has not begun: going on from here equals reading everything at once.
-  bool exact = false;
 
+  /// Nothing has been dropped and compression has not begun: going on from here equals reading everything at once.
+  bool exact() const { return !sequence.compressed() || sequence.policy().streaming; }
   std::size_t own_bytes() const { return tokens.size() * sizeof(Token) + logits.size() * sizeof(float); }
 };
 

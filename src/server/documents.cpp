@@ -12,9 +12,8 @@
 #include "base/atomic_file.h"
 #include "base/json_fields.h"
 #include "engine/model_handle.h"
-#include "engine/policy_handle.h"
-#include "engine/state_file.h"
 #include "server/api_error.h"
+#include "server/checkpoint_file.h"
 #include "server/completion_response.h"
 
 namespace razorkv::server {
@@ -127,9 +126,7 @@ std::vector<Token> Documents::questions(std::span<const ChatMessage> messages) c
 std::string Documents::path(const std::string& id, const char* ending) const { return folder_ + "/" + id + ending; }
 
 void Documents::save(const Entry& entry) const {
-  const Checkpoint& state = *entry.state;
-  write_state(path(entry.info.id, ".state"), *state.engine, state.sequence,
-              {state.tokens, state.logits, scheduler_.policy().description()});
+  write_checkpoint(path(entry.info.id, ".state"), *entry.state, scheduler_.policy());
   try {
     write_file_atomically(path(entry.info.id, ".json"), to_text(facts(entry.info)));
   } catch (...) {
@@ -202,11 +199,8 @@ std::shared_ptr<const Checkpoint> Documents::open(const std::string& id) {
   if (auto state = loaded()) return state;
   std::shared_ptr<const Checkpoint> state;
   scheduler_.on_engine([&](const std::shared_ptr<Engine>& engine) {
-    const Policy& policy = scheduler_.policy();
-    LoadedState file = read_state(path(id, ".state"), *engine, policy.impl()->rules, policy.description());
-    const bool exact = !file.sequence.compressed() || file.sequence.policy().streaming;
-    state = std::make_shared<const Checkpoint>(Checkpoint{
-        engine, std::move(file.sequence), std::move(file.state.tokens), std::move(file.state.logits), id, true, exact});
+    state =
+        std::make_shared<const Checkpoint>(read_checkpoint(path(id, ".state"), engine, scheduler_.policy(), id, true));
   });
   {
     const std::scoped_lock lock(mutex_);

@@ -353,8 +353,7 @@ void Scheduler::end_prompt(Job& job, std::span<const float> logits) {
   if (job.request.samplers.empty()) {
     const KvSequence& sequence = *job.prompt;
     job.summary.state = std::make_shared<const Checkpoint>(
-        Checkpoint{engine_, sequence, job.request.prompt, kept, job.request.base, job.request.conversation,
-                   !sequence.compressed() || sequence.policy().streaming});
+        Checkpoint{engine_, sequence, job.request.prompt, kept, job.request.base, job.request.conversation});
     job.summary.kv = sequence.usage();
     job.summary.compressed = sequence.compressed();
     job.prompt.reset();
@@ -472,10 +471,9 @@ void Scheduler::keep(Job& job, const KvSequence& sequence, const std::vector<Tok
   if (settings_.cache_bytes == 0) return;
   std::vector<Token> tokens = job.request.prompt;
   tokens.insert(tokens.end(), answer.begin(), answer.end());
-  const bool exact = !sequence.compressed() || sequence.policy().streaming;
   keep_in_slot(job.held.front(),
                std::make_shared<const Checkpoint>(Checkpoint{engine_, sequence, std::move(tokens), std::move(logits),
-                                                             job.request.base, job.request.conversation, exact}));
+                                                             job.request.base, job.request.conversation}));
 }
 
 void Scheduler::trim_cache() {

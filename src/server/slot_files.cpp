@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "base/stopwatch.h"
-#include "engine/policy_handle.h"
-#include "engine/state_file.h"
 #include "razorkv/error.h"
 #include "server/api_error.h"
+#include "server/checkpoint_file.h"
 
 namespace razorkv::server {
 namespace {
@@ -61,7 +60,7 @@ SlotAction save_slot(Scheduler& scheduler, std::size_t slot, const std::string& 
     throw ApiError(400, fmt::format("slot {} goes on from document {}, which is saved by itself", slot, state->base),
                    "id_slot");
   }
-  write_state(path, *state->engine, state->sequence, {state->tokens, state->logits, scheduler.policy().description()});
+  write_checkpoint(path, *state, scheduler.policy());
   return {static_cast<std::int64_t>(state->tokens.size()), fs::file_size(path), watch.seconds()};
 }
 
@@ -75,15 +74,12 @@ SlotAction restore_slot(Scheduler& scheduler, std::size_t slot, const std::strin
   SlotAction done;
   try {
     scheduler.on_engine([&](const std::shared_ptr<Engine>& engine) {
-      const Policy& policy = scheduler.policy();
-      LoadedState file = read_state(path, *engine, policy.impl()->rules, policy.description());
-      done.tokens = file.sequence.tokens();
-      const bool exact = !file.sequence.compressed() || file.sequence.policy().streaming;
+      Checkpoint state = read_checkpoint(path, engine, scheduler.policy(), {}, false);
+      done.tokens = state.sequence.tokens();
       // Who restores a state wants it gone on from, by whichever kind of request.
       for (const bool conversation : {false, true}) {
-        const auto state = std::make_shared<const Checkpoint>(
-            Checkpoint{engine, file.sequence, file.state.tokens, file.state.logits, {}, conversation, exact});
-        scheduler.keep_in_slot(slot, state);
+        state.conversation = conversation;
+        scheduler.keep_in_slot(slot, std::make_shared<const Checkpoint>(state));
       }
     });
   } catch (const FileError& error) {

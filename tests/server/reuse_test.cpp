@@ -135,7 +135,7 @@ TEST_F(ReuseTest, AStateThatWasAskedForIsAStart) {
   read.reuse = false;
   const auto state = collect(*running->submit(std::move(read)), 0).summary.state;
   ASSERT_NE(state, nullptr);
-  EXPECT_FALSE(state->exact);
+  EXPECT_FALSE(state->exact());
   const std::vector<Token> question = text(12, 2);
   std::vector<std::vector<Token>> answers;
   for (int i = 0; i < 2; ++i) {
