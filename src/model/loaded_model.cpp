@@ -52,7 +52,7 @@ struct LoadedModel::Impl {
   }
 
   std::span<const float> rope_factors() const {
-    const ggml_tensor* factors = weights.layers.front().rope_factors;
+    const ggml_tensor* factors = weights.rope_factors;
     if (factors == nullptr) return {};
     return {static_cast<const float*>(factors->data), static_cast<std::size_t>(factors->ne[0])};
   }

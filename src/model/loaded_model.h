@@ -36,7 +36,6 @@ struct LayerWeights {
   ggml_tensor *ffn_gate = nullptr, *ffn_up = nullptr, *ffn_down = nullptr;
   ggml_tensor *ffn_gate_bias = nullptr, *ffn_up_bias = nullptr, *ffn_down_bias = nullptr;
   ggml_tensor* ffn_post_norm = nullptr;
-  ggml_tensor* rope_factors = nullptr;  ///< [rope.dims / 2]; of the first layer, for all
 };
 
 class LoadedModel {

@@ -21,7 +21,7 @@ class TableBuilder {
     specs_.back().use = WeightUse::rows;
     vector("output_norm.weight", width, weights.output_norm, Presence::required);
     output(weights.output);
-    vector("rope_freqs.weight", config_.rope.dims / 2, weights.layers.front().rope_factors, architecture_.rope_factors);
+    vector("rope_freqs.weight", config_.rope.dims / 2, weights.rope_factors, architecture_.rope_factors);
     for (std::size_t i = 0; i < weights.layers.size(); ++i) {
       const std::string block = fmt::format("blk.{}.", i);
       attention(block, config_.layers[i], weights.layers[i]);

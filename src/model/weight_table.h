@@ -22,6 +22,7 @@ struct ModelWeights {
   ggml_tensor* token_embedding = nullptr;
   ggml_tensor* output_norm = nullptr;
   ggml_tensor* output = nullptr;
+  ggml_tensor* rope_factors = nullptr;  ///< [rope.dims / 2], for all layers; null where the model has none
   std::vector<LayerWeights> layers;
 };
 
