@@ -85,11 +85,10 @@ class Session {
 
   /// Writes the state to `path` through a temporary file. Throws FileError; then an older file is still whole.
   void save(const std::string& path) const;
-  /// The policy that a saved state needs. Throws FileError for a file that is cut, corrupt, of another model, row type
-  /// or version.
-  Policy saved_policy(const std::string& path) const;
-  /// Throws FileError for a file that is cut, corrupt, of another model, policy or version.
+  /// Throws FileError for a file that is cut, corrupt, of another model, row type, policy or version.
   void load(const std::string& path);
+  /// The same for a file of any policy, which becomes the session's.
+  void load_with_policy(const std::string& path);
 
   /// True makes a running feed() stop with Cancelled. May be set from another thread or a signal handler.
   std::atomic<bool>& cancel_flag();

@@ -20,8 +20,11 @@ void DocumentSession::read(const std::vector<Token>& document) {
 
 void DocumentSession::load(const std::string& path, bool any_policy) {
   before_ = process_memory();
-  if (any_policy) session_.set_policy(session_.saved_policy(path));
-  session_.load(path);
+  if (any_policy) {
+    session_.load_with_policy(path);
+  } else {
+    session_.load(path);
+  }
   keep();
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/processors.h"
 #include "base/stopwatch.h"
 #include "engine/engine.h"
 #include "engine/engine_settings.h"
@@ -25,8 +24,9 @@ SessionOptions filled(const Model& model, SessionOptions options) {
                           "; found " + std::to_string(options.context));
   }
   if (options.context == 0) options.context = trained;
-  if (options.threads <= 0) options.threads = usable_processors();
-  if (options.threads_batch <= 0) options.threads_batch = options.threads;
+  const EngineSettings settings = engine_settings(options);
+  options.threads = settings.threads;
+  options.threads_batch = settings.threads_batch;
   if (options.micro_batch < 1) {
     throw InvalidArgument("the micro-batch must be 1 token or more, found " + std::to_string(options.micro_batch));
   }
@@ -53,6 +53,18 @@ struct Session::Impl {
         engine(std::make_shared<Engine>(model.impl()->loaded, engine_settings(options))),
         sequence(engine->new_sequence(policy.impl()->rules)) {
     engine->set_cancel_flag(&cancel);
+  }
+
+  /// Throws ContextFull for more tokens than the context holds; nothing changes then.
+  void take(LoadedState loaded) {
+    const auto n = static_cast<std::int64_t>(loaded.state.tokens.size());
+    if (n > options.context) {
+      throw ContextFull("the saved state holds " + std::to_string(n) + " tokens, the context " +
+                        std::to_string(options.context) + "; use a longer context (-c)");
+    }
+    sequence = std::move(loaded.sequence);
+    tokens = std::move(loaded.state.tokens);
+    logits = std::move(loaded.state.logits);
   }
 
   Model model;
@@ -148,29 +160,22 @@ void Session::save(const std::string& path) const {
   write_state(path, *impl_->engine, impl_->sequence, {impl_->tokens, impl_->logits, impl_->policy.description()});
 }
 
-Policy Session::saved_policy(const std::string& path) const {
-  SavedPolicy saved = read_saved_policy(path, *impl_->engine);
-  const std::vector<LayerConfig>& layers = impl_->engine->model().config().layers;
-  Policy::Impl impl;
-  impl.description = std::move(saved.description);
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    if (layers[l].sliding) continue;
-    impl.protected_heads += std::ranges::count_if(saved.policy.rules[l], &HeadRule::everything);
-  }
-  impl.rules = std::make_shared<const KvPolicy>(std::move(saved.policy));
-  return Policy(std::make_shared<const Policy::Impl>(std::move(impl)));
+void Session::load(const std::string& path) {
+  impl_->take(read_state(path, *impl_->engine, impl_->policy.impl()->rules, impl_->policy.description()));
 }
 
-void Session::load(const std::string& path) {
-  LoadedState loaded = read_state(path, *impl_->engine, impl_->policy.impl()->rules, impl_->policy.description());
-  const auto n = static_cast<std::int64_t>(loaded.state.tokens.size());
-  if (n > impl_->options.context) {
-    throw ContextFull("the saved state holds " + std::to_string(n) + " tokens, the context " +
-                      std::to_string(impl_->options.context) + "; use a longer context (-c)");
+void Session::load_with_policy(const std::string& path) {
+  LoadedState loaded = read_state(path, *impl_->engine, nullptr);
+  Policy::Impl policy;
+  policy.rules = loaded.sequence.shared_policy();
+  policy.description = loaded.state.policy_description;
+  const std::vector<LayerConfig>& layers = impl_->engine->model().config().layers;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (layers[l].sliding) continue;
+    policy.protected_heads += std::ranges::count_if(policy.rules->rules[l], &HeadRule::everything);
   }
-  impl_->sequence = std::move(loaded.sequence);
-  impl_->tokens = std::move(loaded.state.tokens);
-  impl_->logits = std::move(loaded.state.logits);
+  impl_->take(std::move(loaded));
+  impl_->policy = Policy(std::make_shared<const Policy::Impl>(std::move(policy)));
 }
 
 SessionStatistics Session::statistics() const {

@@ -172,17 +172,22 @@ SavedPolicy decode_policy(BinaryReader& in, const StateModel& model, const KvSeq
   return saved;
 }
 
-LoadedState decode_state(BinaryReader& in, const StateModel& model, KvSequence fresh, PagePool& pool,
-                         std::string_view policy_description) {
+LoadedState decode_content(BinaryReader& in, const StateModel& model, KvSequence fresh, PagePool& pool,
+                           std::string policy_description) {
   SavedState state;
-  SavedPolicy saved = decode_policy(in, model, fresh);
-  check_policy(in, saved, fresh, policy_description);
-  state.policy_description = std::move(saved.description);
+  state.policy_description = std::move(policy_description);
   state.tokens = read_tokens(in, model.vocabulary);
   state.logits = read_logits(in, model.vocabulary);
   KvSequence sequence = KvSequenceCodec::read(in, std::move(fresh), pool, std::ssize(state.tokens));
   in.expect("unread bytes at the end:", 0, static_cast<std::int64_t>(in.remaining()));
   return {std::move(sequence), std::move(state)};
+}
+
+LoadedState decode_state(BinaryReader& in, const StateModel& model, KvSequence fresh, PagePool& pool,
+                         std::string_view policy_description) {
+  SavedPolicy saved = decode_policy(in, model, fresh);
+  check_policy(in, saved, fresh, policy_description);
+  return decode_content(in, model, std::move(fresh), pool, std::move(saved.description));
 }
 
 }  // namespace razorkv

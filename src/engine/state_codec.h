@@ -40,12 +40,23 @@ void encode_state(BinaryWriter& out, const StateModel& model, const KvSequence& 
 /// Magic, version and length, before anything else. Throws FileError.
 void check_state_preamble(BinaryReader& in, std::uint64_t file_bytes);
 
+/// What a state was saved under.
+struct SavedPolicy {
+  KvPolicy policy;
+  std::string description;  ///< for people
+};
+
 /// What follows the preamble, up to the tokens. `fresh`: a sequence of the model under any policy. Throws FileError for
 /// another model, row type or shape.
 SavedPolicy decode_policy(BinaryReader& in, const StateModel& model, const KvSequence& fresh);
 
-/// What follows the preamble, up to the checksum. `fresh`: an empty sequence of the model under the session's policy,
-/// described by `policy_description`. Throws FileError, OutOfBudget, OutOfMemory.
+/// What follows the policy, up to the checksum. `fresh`: an empty sequence of the model under it. Throws FileError,
+/// OutOfBudget, OutOfMemory.
+LoadedState decode_content(BinaryReader& in, const StateModel& model, KvSequence fresh, PagePool& pool,
+                           std::string policy_description);
+
+/// Both: what follows the preamble, up to the checksum. Throws FileError also for a policy other than that of `fresh`,
+/// described by `policy_description`.
 LoadedState decode_state(BinaryReader& in, const StateModel& model, KvSequence fresh, PagePool& pool,
                          std::string_view policy_description);
 

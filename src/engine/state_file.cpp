@@ -1,6 +1,7 @@
 #include "engine/state_file.h"
 
 #include <exception>
+#include <functional>
 #include <new>
 #include <optional>
 #include <utility>
@@ -17,14 +18,13 @@ StateModel state_model(const Engine& engine) {
   return {engine.model().fingerprint(), engine.model().config().vocabulary};
 }
 
-/// What `decode` makes of the file. One pass over what may be hundreds of megabytes; what is wrong with the content of
+/// What `decode` makes of the file: one pass over what may be hundreds of megabytes; what is wrong with the content of
 /// a corrupt file says nothing, so the checksum has the first word.
-template <typename Decoded, typename Decode>
-Decoded checked(const std::string& path, const Decode& decode) {
+LoadedState checked(const std::string& path, const std::function<LoadedState(BinaryReader&)>& decode) {
   InputFile file(path);
   BinaryReader in(path, file.size(), [&file](std::span<std::byte> out) { return file.read(out); });
   check_state_preamble(in, file.size());
-  std::optional<Decoded> decoded;
+  std::optional<LoadedState> decoded;
   std::exception_ptr refusal;
   try {
     decoded.emplace(decode(in));
@@ -59,17 +59,16 @@ void write_state(const std::string& path, const Engine& engine, const KvSequence
   file.commit();
 }
 
-SavedPolicy read_saved_policy(const std::string& path, const Engine& engine) {
-  return checked<SavedPolicy>(path, [&](BinaryReader& in) {
-    return decode_policy(in, state_model(engine), engine.new_sequence(engine.full_policy()));
-  });
-}
-
 LoadedState read_state(const std::string& path, Engine& engine, std::shared_ptr<const KvPolicy> policy,
                        std::string_view policy_description) try {
-  return checked<LoadedState>(path, [&](BinaryReader& in) {
-    return decode_state(in, state_model(engine), engine.new_sequence(std::move(policy)), engine.pool(),
-                        policy_description);
+  return checked(path, [&](BinaryReader& in) {
+    const StateModel model = state_model(engine);
+    if (policy) {
+      return decode_state(in, model, engine.new_sequence(std::move(policy)), engine.pool(), policy_description);
+    }
+    SavedPolicy saved = decode_policy(in, model, engine.new_sequence(engine.full_policy()));
+    return decode_content(in, model, engine.new_sequence(std::make_shared<const KvPolicy>(std::move(saved.policy))),
+                          engine.pool(), std::move(saved.description));
   });
 } catch (const std::bad_alloc&) {
   throw OutOfMemory(path + ": the system gave no memory for the saved state");

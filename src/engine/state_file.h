@@ -24,22 +24,14 @@ struct SavedState {
 /// when `state` is not of this sequence and model.
 void write_state(const std::string& path, const Engine& engine, const KvSequence& sequence, const SavedState& state);
 
-/// What a state was saved under.
-struct SavedPolicy {
-  KvPolicy policy;
-  std::string description;  ///< for people
-};
-
-/// Reads the policy of a state and checks the whole file. Throws FileError as read_state does.
-SavedPolicy read_saved_policy(const std::string& path, const Engine& engine);
-
 struct LoadedState {
   KvSequence sequence;
   SavedState state;
 };
 
 /// Reads a state into new pages of the engine's pool; it goes on bit for bit as the saved one would have. `policy` is
-/// the session's own, `policy_description` its words for people: a file made under other rules is refused. Throws
+/// the session's own, `policy_description` its words for people: a file made under other rules is refused; null: the
+/// sequence follows the policy that the file names. Throws
 /// FileError saying what was expected and found (cut, corrupt, another version, model, row type or policy),
 /// OutOfBudget, OutOfMemory; nothing else changes then.
 LoadedState read_state(const std::string& path, Engine& engine, std::shared_ptr<const KvPolicy> policy,

@@ -69,17 +69,16 @@ TEST_F(SessionState, TheFileNamesThePolicyThatItNeeds) {
   saved.save(path_);
   Session loaded = session(Policy::full(model_));
   EXPECT_THROW(loaded.load(path_), FileError);
-  const Policy found = loaded.saved_policy(path_);
+  loaded.load_with_policy(path_);
+  const Policy& found = loaded.policy();
   EXPECT_EQ(found.name(), "razor");
   EXPECT_EQ(found.description(), policy().description());
   EXPECT_EQ(found.protected_heads(), 1);
-  loaded.set_policy(found);
-  loaded.load(path_);
   EXPECT_EQ(logits(loaded), logits(saved));
   std::string bytes = test::read_bytes(path_);
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   test::write_bytes(path_, bytes);
-  EXPECT_THROW(loaded.saved_policy(path_), FileError);
+  EXPECT_THROW(loaded.load_with_policy(path_), FileError);
 }
 
 TEST_F(SessionState, CompressedDocumentAnswersTheSame) {
