@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "engine/policy_choice.h"
+#include "engine/policy_shape.h"
 #include "heads/head_plan.h"
 #include "razorkv/error.h"
 #include "support/temporary_folder.h"
@@ -18,17 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kRowBytes = 256;
-
-/// 5 layers of 4 query and 2 KV heads; layer 4 has a window of 50 of the model's own.
-HeadShape shape() {
-  HeadShape made;
-  made.layers.assign(5, {4, 2, false});
-  made.layers[4].sliding = true;
-  made.head_width = 32;
-  made.sliding_window = 50;
-  return made;
-}
+using test::kRowBytes;
 
 /// Induction ranks (0,1), (2,0), (1,1), (3,0), ... by the second query head of each group; echo ranks (3,1) first.
 HeadProfile scored() {
@@ -40,7 +31,7 @@ HeadProfile scored() {
     scores.echo.push_back({0.0, 0.0, 0.0, 0.0});
   }
   scores.echo[3][2] = 0.85;
-  profile.model.shape = shape();
+  profile.model.shape = test::policy_shape();
   profile.scores = scores;
   return profile;
 }
@@ -53,15 +44,17 @@ PolicyOptions with(const std::function<void(PolicyOptions&)>& edit) {
   return options;
 }
 
-Policy::Impl built(const PolicyOptions& options) { return build_policy(shape(), kRowBytes, options, scored); }
+Policy::Impl built(const PolicyOptions& options) {
+  return build_policy(test::policy_shape(), kRowBytes, options, scored);
+}
 /// For options that must not need scores.
 Policy::Impl built_without_scores(const PolicyOptions& options) {
-  return build_policy(shape(), kRowBytes, options,
+  return build_policy(test::policy_shape(), kRowBytes, options,
                       []() -> HeadProfile { throw FileError("the policy asked for a profile"); });
 }
 
 std::vector<HeadId> whole(const Policy::Impl& policy) {
-  const std::vector<HeadId> heads = protected_heads(shape(), {"", policy.rules->rules});
+  const std::vector<HeadId> heads = protected_heads(test::policy_shape(), {"", policy.rules->rules});
   EXPECT_EQ(policy.protected_heads, static_cast<std::int64_t>(heads.size()));
   return heads;
 }
@@ -69,7 +62,7 @@ std::vector<HeadId> whole(const Policy::Impl& policy) {
 /// The one rule of all local heads outside sliding layers.
 HeadRule local(const Policy::Impl& policy) {
   std::vector<HeadRule> found;
-  for (const HeadId head : shape().eligible()) {
+  for (const HeadId head : test::policy_shape().eligible()) {
     const HeadRule& rule =
         policy.rules->rules[static_cast<std::size_t>(head.layer)][static_cast<std::size_t>(head.kv_head)];
     if (!rule.everything) found.push_back(rule);
@@ -103,7 +96,7 @@ std::string refusal(const PolicyOptions& options) {
 
 TEST(BuildPolicy, Full) {
   const Policy::Impl policy = built_without_scores(with([](PolicyOptions& o) { o.policy = "full"; }));
-  EXPECT_EQ(whole(policy), shape().eligible());
+  EXPECT_EQ(whole(policy), test::policy_shape().eligible());
   EXPECT_EQ(policy.rules->rules[4][1], HeadRule::sliding(50));
   EXPECT_EQ(policy.rules->name, "full");
 }
@@ -124,7 +117,7 @@ TEST(BuildPolicy, RazorBySharesListsAllAndNone) {
             "razor: 3 of 8 KV heads kept whole (safe), others 4 sinks, window max(100, n/5), compensation token");
   EXPECT_EQ(whole(built(razor("0.5+0"))), (std::vector<HeadId>{{0, 1}, {1, 1}, {2, 0}, {3, 0}}));
   EXPECT_EQ(whole(built_without_scores(razor("3:0,0:0"))), (std::vector<HeadId>{{0, 0}, {3, 0}}));
-  EXPECT_EQ(whole(built_without_scores(razor("all"))), shape().eligible());
+  EXPECT_EQ(whole(built_without_scores(razor("all"))), test::policy_shape().eligible());
   EXPECT_TRUE(whole(built_without_scores(razor("none"))).empty());
   const auto seven = whole(built_without_scores(razor("random:7:3")));
   EXPECT_EQ(seven.size(), 3U);
@@ -218,7 +211,8 @@ TEST(BuildPolicy, RefusesWhatItCannotMean) {
   }
   HeadProfile plans = scored();
   plans.scores.reset();
-  EXPECT_THROW(build_policy(shape(), kRowBytes, with([](PolicyOptions&) {}), [&] { return plans; }), InvalidArgument);
+  EXPECT_THROW(build_policy(test::policy_shape(), kRowBytes, with([](PolicyOptions&) {}), [&] { return plans; }),
+               InvalidArgument);
   EXPECT_THROW(built_without_scores(with([](PolicyOptions&) {})), FileError);
 }
 
@@ -263,7 +257,7 @@ TEST(KvBudget, IsKeptAndUsedByEveryPolicy) {
       const Policy::Impl made = within(rows, policy);
       EXPECT_LE(rows_at(made, kTokens), rows) << policy;
       // One more row in every local head would be too much.
-      const auto locals = static_cast<std::int64_t>(shape().eligible().size()) - made.protected_heads;
+      const auto locals = static_cast<std::int64_t>(test::policy_shape().eligible().size()) - made.protected_heads;
       EXPECT_GT(rows_at(made, kTokens) + locals, rows) << policy;
       EXPECT_EQ(local(made).compensate, std::string(policy) == "razor" || std::string(policy) == "random");
     }

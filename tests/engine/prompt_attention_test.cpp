@@ -31,12 +31,7 @@ void expect_close(std::span<const double> found, const std::vector<double>& expe
 
 class Received : public ::testing::TestWithParam<std::pair<int, int>> {
  protected:
-  static TinyOptions options() {
-    TinyOptions made;
-    made.heads = GetParam().first;
-    made.kv_heads = GetParam().second;
-    return made;
-  }
+  static TinyOptions options() { return tiny_heads(GetParam()); }
 };
 
 // Pages of 64 rows end within and between the batches.

@@ -69,12 +69,7 @@ Positions h2o_ref(const RecordedPrefill& run, std::int64_t layer, std::int64_t h
 
 class Chosen : public ::testing::TestWithParam<std::pair<int, int>> {
  protected:
-  static TinyOptions options() {
-    TinyOptions made;
-    made.heads = GetParam().first;
-    made.kv_heads = GetParam().second;
-    return made;
-  }
+  static TinyOptions options() { return tiny_heads(GetParam()); }
   RecordedPrefill run_{options(), 200, 48};
 };
 

@@ -5,12 +5,21 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/engine_fixture.h"
 #include "engine/prompt_attention.h"
 
 namespace razorkv::test {
+
+/// A tiny model of so many query and KV heads.
+inline TinyOptions tiny_heads(std::pair<int, int> heads) {
+  TinyOptions made;
+  made.heads = heads.first;
+  made.kv_heads = heads.second;
+  return made;
+}
 
 /// Keeps every query that it sees beside recording. One thread.
 class QueryKeeper : public AttentionObserver {

@@ -6,6 +6,7 @@
 
 #include "engine/build_policy.h"
 #include "engine/policy_choice.h"
+#include "engine/policy_shape.h"
 #include "razorkv/error.h"
 
 namespace razorkv {
@@ -14,17 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using By = RowSelection::By;
 
-constexpr std::int64_t kRowBytes = 256;
-
-/// 5 layers of 2 KV heads; layer 4 has a window of 50 of the model's own.
-HeadShape shape() {
-  HeadShape made;
-  made.layers.assign(5, {4, 2, false});
-  made.layers[4].sliding = true;
-  made.head_width = 32;
-  made.sliding_window = 50;
-  return made;
-}
+using test::kRowBytes;
 
 Policy::Impl built(const std::string& policy, const std::function<void(PolicyOptions&)>& edit) {
   PolicyOptions options;
@@ -33,7 +24,7 @@ Policy::Impl built(const std::string& policy, const std::function<void(PolicyOpt
   options.window = 100;
   options.window_divisor = 0;
   edit(options);
-  return build_policy(shape(), kRowBytes, options,
+  return build_policy(test::policy_shape(), kRowBytes, options,
                       []() -> HeadProfile { throw FileError("the policy asked for a profile"); });
 }
 
